@@ -53,8 +53,8 @@ class Node {
   const std::string& as_string() const;
   const std::vector<Node>& items() const;    // of a list
   std::vector<Node>& items();
-  const std::vector<Entry>& entries() const; // of a map, in file order
-  std::vector<Entry>& entries();
+  const std::vector<Entry>& entries() const;  // of a map, in file order
+  std::vector<Entry>& entries();              // drops the map's index: keys may change
 
   /// The value under `key`, or null if this is not a map or lacks it. Maps over 16 entries are
   /// indexed on the first call that needs it (not thread-safe until then; parsers index at once).
@@ -62,6 +62,8 @@ class Node {
   Node* find(std::string_view key);
   /// Adds or replaces a map entry and returns it.
   Node& set(std::string_view key, Node value);
+  /// The first entry of this map whose key an earlier entry has; null if all keys differ.
+  const Entry* find_duplicate() const;
   /// Builds the index of every large map below this node.
   void build_index() const;
 
@@ -74,6 +76,7 @@ class Node {
 
  private:
   struct Index;
+  const Index& index() const;
   static const std::string& empty_text();
 
   Kind kind_ = Kind::kNull;
