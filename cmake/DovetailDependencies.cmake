@@ -1,0 +1,18 @@
+# Everything outside the tree comes from the distribution's packages.
+find_package(Threads REQUIRED)
+find_package(Boost 1.75 REQUIRED COMPONENTS json)
+find_package(yaml-cpp REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)
+pkg_check_modules(UTF8PROC REQUIRED IMPORTED_TARGET libutf8proc)
+if(DVT_TESTS)
+  find_package(GTest REQUIRED)
+endif()
+if(DVT_BENCHMARKS)
+  find_package(benchmark REQUIRED)
+endif()
+if(NOT TARGET yaml-cpp::yaml-cpp) # 0.7 calls it yaml-cpp, 0.8 yaml-cpp::yaml-cpp
+  add_library(yaml-cpp::yaml-cpp ALIAS yaml-cpp)
+endif()

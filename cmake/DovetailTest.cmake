@@ -1,0 +1,20 @@
+# dvt_add_test(NAME core_text_template SOURCES a_test.cpp LINK dovetail::core_template
+#              [LABELS unit] [DATA name=path ...])
+# One GoogleTest program; ctest lists it under its name. It runs in the source root, so that tests
+# name data as tests/data/...
+function(dvt_add_test)
+  cmake_parse_arguments(A "" "NAME;TIMEOUT" "SOURCES;LINK;LABELS;DEFINITIONS" ${ARGN})
+  add_executable(${A_NAME}_test ${A_SOURCES})
+  target_link_libraries(${A_NAME}_test PRIVATE ${A_LINK} dvt_flags GTest::gtest GTest::gtest_main Threads::Threads)
+  target_include_directories(${A_NAME}_test PRIVATE ${PROJECT_SOURCE_DIR})
+  target_compile_definitions(${A_NAME}_test PRIVATE DVT_BUILD_DIR="${PROJECT_BINARY_DIR}" ${A_DEFINITIONS})
+  set_target_properties(${A_NAME}_test PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+  add_test(NAME ${A_NAME} COMMAND ${A_NAME}_test WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  if(NOT A_LABELS)
+    set(A_LABELS unit)
+  endif()
+  if(NOT A_TIMEOUT)
+    set(A_TIMEOUT 300)
+  endif()
+  set_tests_properties(${A_NAME} PROPERTIES LABELS "${A_LABELS}" TIMEOUT ${A_TIMEOUT})
+endfunction()
