@@ -29,6 +29,8 @@ dvt_graph Graph::view() const {
   g.n_weights = weights_.size();
   g.n_states = states_.size();
   g.n_strs = strs_.size();
+  g.attr_bytes = attr_data_.size();
+  g.n_chars = chars_.size();
   g.nodes = nodes_.data();
   g.vals = vals_.data();
   g.dims = dims_.data();

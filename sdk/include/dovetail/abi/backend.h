@@ -53,7 +53,7 @@ typedef struct dvt_weight_plan {
   uint32_t group;  /* weights packed as one have the same number; else all different */
   uint32_t align;  /* of what bind() gets */
   uint64_t bytes;  /* of the group's packed form (of the weight for KEEP and PUT) */
-  uint64_t layout_hash; /* keys the host's repack cache: equal hash, equal bytes */
+  uint64_t layout_hash; /* keys the host's repack cache: equal hash, equal bytes; handed to bind() */
 } dvt_weight_plan;
 
 typedef struct dvt_compile_options {
@@ -134,8 +134,8 @@ typedef struct dvt_backend_v1 {
   dvt_code (*plan)(void* ctx, dvt_call*, const dvt_weight_use*, dvt_weight_plan* out, uint64_t n) DVT_NX; /* [any] pure */
   /* Pure: writes the packed form of one group to dst. sources in the order of the plan. [any] */
   dvt_code (*pack)(void* ctx, dvt_call*, const dvt_weight_use* uses, const dvt_bytes* sources, uint64_t n, void* dst, uint64_t bytes) DVT_NX;
-  /* Adopts memory that lives until close. For a group: the name of its first weight. [object] */
-  dvt_code (*bind)(void* ctx, dvt_call*, dvt_str name, const void* p, uint64_t bytes) DVT_NX;
+  /* Adopts memory that lives until close: what `plan` of these uses described. [object] */
+  dvt_code (*bind)(void* ctx, dvt_call*, const dvt_weight_use* uses, uint64_t n, const dvt_weight_plan*, const void* p) DVT_NX;
   dvt_code (*put)(void* ctx, dvt_call*, dvt_str name, uint64_t offset, dvt_bytes part, uint32_t last) DVT_NX; /* [object] */
   /* States for `n_pages` pages of page_len rows in every group and `n_slots` sequences. Once. [object] */
   dvt_code (*alloc_states)(void* ctx, dvt_call*, const dvt_state_spec*, uint64_t n, uint32_t kv_dtype, uint32_t page_len,

@@ -105,6 +105,7 @@ typedef struct dvt_graph {
   uint32_t struct_size, revision;
   uint32_t node_stride, val_stride, dim_stride, op_stride, attr_stride, weight_stride;
   uint64_t n_nodes, n_vals, n_dims, n_ops, n_attrs, n_edges, n_weights, n_states, n_strs;
+  uint64_t attr_bytes, n_chars; /* of attr_data and chars */
   const dvt_node* nodes;
   const dvt_val* vals;
   const dvt_dim* dims;

@@ -18,11 +18,12 @@ typedef struct dvt_view {
   uint32_t dtype, ndim;
 } dvt_view;
 
-/* Pages of one state slot: row r of a sequence is at
- * base + pages[page_off[seq] + r / page_len] * page_bytes + (r % page_len) * row_bytes. */
+/* Pages of one state slot. Row r of a sequence, with d the first index of a row of two or more
+ * dimensions (else 0), starts at
+ * base + pages[page_off[seq] + r / page_len] * page_bytes + d * outer_bytes + (r % page_len) * row_bytes. */
 typedef struct dvt_state_view {
   uint8_t* base;
-  uint64_t page_bytes, row_bytes;
+  uint64_t page_bytes, outer_bytes, row_bytes;
   const uint32_t* page_off; /* [n_seqs + 1] */
   const uint32_t* pages;
   uint32_t page_len, dtype;

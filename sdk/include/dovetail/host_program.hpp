@@ -1,0 +1,445 @@
+// HostProgram: runs a graph over host memory, node by node, on one lane or on all of them.
+//
+// A backend gives a table of ops (HostOp). The program gives every value a place in one workspace
+// (places are shared by values that never live at the same time), finds out where lanes must meet,
+// and runs batches. Values that a caller asks for by name are written straight into its buffer.
+#pragma once
+
+#include <dovetail/backend.hpp>
+#include <dovetail/graph_view.hpp>
+#include <dovetail/host_states.hpp>
+
+#include <algorithm>
+#include <any>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace dovetail {
+
+/// One lane of a step; its part of n units is range(n, grain).
+struct Lane {
+  uint32_t index = 0, count = 1;
+
+  struct Range {
+    int64_t begin, end;
+  };
+  /// A contiguous part of [0, n), cut at multiples of grain.
+  Range range(int64_t n, int64_t grain = 1) const {
+    const int64_t units = (n + grain - 1) / grain;
+    const int64_t begin = units * index / count * grain, end = units * (index + 1) / count * grain;
+    return {std::min(begin, n), std::min(end, n)};
+  }
+};
+
+/// A value in memory: dense, row-major.
+struct Array {
+  void* data = nullptr;
+  uint32_t dtype = DVT_F32;
+  uint32_t ndim = 0;
+  int64_t dim[DVT_MAX_DIMS] = {};
+
+  float* f32() const { return static_cast<float*>(data); }
+  const int32_t* i32() const { return static_cast<const int32_t*>(data); }
+  int64_t size() const { return rows(0); }
+  /// Product of all dims but the last n.
+  int64_t rows(uint32_t n_last = 1) const {
+    int64_t out = 1;
+    for (uint32_t i = 0; i + n_last < ndim; ++i) out *= dim[i];
+    return out;
+  }
+  int64_t last() const { return ndim ? dim[ndim - 1] : 1; }
+};
+
+/// The batch as ops read it.
+struct StepView {
+  const dvt_batch* batch = nullptr;
+  const HostStates* states = nullptr;
+
+  const dvt_page_group& group(uint32_t number) const {
+    const auto* base = reinterpret_cast<const uint8_t*>(batch->groups);
+    for (uint64_t i = 0; i < batch->n_groups; ++i) {
+      const auto& g = *reinterpret_cast<const dvt_page_group*>(base + i * batch->groups[0].struct_size);
+      if (g.group == number) return g;
+    }
+    throw Error("the batch has no page tables for group " + std::to_string(number));
+  }
+};
+
+/// One node with everything resolved for this step.
+struct NodeRun {
+  std::vector<Array> in, out;
+  std::vector<int32_t> state;  // state index of each input, -1 for others
+  const StepView* step = nullptr;
+  const std::any* prepared = nullptr;
+  bool has(size_t i) const { return i < in.size() && (in[i].data != nullptr || state[i] >= 0); }
+};
+
+/// How a backend runs one op. `run` is called by every lane for each phase in turn, with all lanes
+/// meeting between phases; it must not throw. `prepare` reads the attributes once, at compile.
+struct HostOp {
+  std::string_view name;
+  void (*run)(const NodeRun&, Lane, uint32_t phase);
+  uint32_t n_phases = 1;
+  std::any (*prepare)(const GraphView&, const dvt_node&) = nullptr;
+};
+
+/// A bound weight.
+struct HostWeight {
+  const void* data = nullptr;
+  uint64_t bytes = 0;
+  uint32_t dtype = 0;
+};
+
+class HostProgram {
+ public:
+  using FindOp = const HostOp* (*)(std::string_view name);
+
+  HostProgram(const dvt_host_v1* host, const dvt_graph* graph, const dvt_compile_options& options, FindOp find,
+              const std::map<std::string, HostWeight, std::less<>>& weights, HostStates* states, bool parallel)
+      : host_(host), states_(states), parallel_(parallel), weights_(weights) {
+    copy_graph(*graph);
+    const GraphView g(&graph_);
+    max_ = {options.max_tokens, options.max_rows, options.max_seqs};
+    const auto* ops = static_cast<const dvt_ops_v1*>(host->get_interface(host->self, to_abi("dovetail.ops/1")));
+    for (uint64_t i = 0; i < g.n_nodes(); ++i) nodes_.push_back(make_node(g, g.node(i), find, ops));
+    place_values(g, options);
+    place_barriers(g);
+  }
+
+  /// Workspace bytes that a graph would take.
+  static uint64_t workspace(const dvt_graph* graph, const dvt_compile_options& options) {
+    const GraphView g(graph);
+    const Sizes max{options.max_tokens, options.max_rows, options.max_seqs};
+    return assign_offsets(g, max, options).second;
+  }
+  uint64_t workspace_bytes() const { return workspace_bytes_; }
+
+  void run(Call call, const dvt_batch& batch, std::span<const dvt_output> outs) {
+    if (batch.n_tokens > max_.tokens || batch.n_rows > max_.rows || batch.n_seqs > max_.seqs)
+      throw Error("the batch has " + std::to_string(batch.n_tokens) + " tokens, " + std::to_string(batch.n_rows) + " rows and " +
+                  std::to_string(batch.n_seqs) + " sequences, compiled for " + std::to_string(max_.tokens) + ", " +
+                  std::to_string(max_.rows) + " and " + std::to_string(max_.seqs));
+    bind_step(batch, outs);
+    step_.batch = &batch;
+    step_.states = states_;
+    error_ = {};
+    if (parallel_) {
+      const dvt_host_v1* h = host_;
+      struct Job {
+        HostProgram* self;
+        dvt_call* call;
+      } job{this, call.frame()};
+      call.check(h->team_run(
+          h->self, call.frame(),
+          [](void* arg, uint32_t lane, uint32_t n) noexcept {
+            const Job& j = *static_cast<Job*>(arg);
+            j.self->run_lane(Lane{lane, n}, j.call);
+          },
+          &job));
+    } else {
+      run_lane(Lane{0, 1}, call.frame());
+    }
+    if (!error_.empty()) throw Error(error_, error_code_, error_where_);
+    call.check_cancelled();
+  }
+
+  /// Memory of a named value after run(), for sampling on this side.
+  Array value(std::string_view name) const {
+    const GraphView g(&graph_);
+    for (uint32_t v = 0; v < g.n_vals(); ++v)
+      if (g.str(g.val(v).name) == name) return arrays_[v];
+    throw Error("the graph has no value \"" + std::string(name) + "\"");
+  }
+
+ private:
+  struct Node {
+    const HostOp* op = nullptr;
+    const dvt_op_v1* plugin_op = nullptr;
+    std::any prepared;
+    NodeRun run;
+    std::vector<uint32_t> in, out;
+    std::vector<dvt_attr_in> attrs;
+    std::string scope;
+    bool barrier_before = false;
+  };
+
+  // The compiled program outlives the caller's graph: keeps its own copy of every table.
+  void copy_graph(const dvt_graph& g) {
+    const auto copy = [this](const void* p, uint64_t n) -> const void* {
+      storage_.emplace_back(static_cast<const uint8_t*>(p), static_cast<const uint8_t*>(p) + n);
+      return storage_.back().data();
+    };
+    graph_ = g;
+    graph_.nodes = static_cast<const dvt_node*>(copy(g.nodes, g.n_nodes * g.node_stride));
+    graph_.vals = static_cast<const dvt_val*>(copy(g.vals, g.n_vals * g.val_stride));
+    graph_.dims = static_cast<const dvt_dim*>(copy(g.dims, g.n_dims * g.dim_stride));
+    graph_.ops = static_cast<const dvt_op_ref*>(copy(g.ops, g.n_ops * g.op_stride));
+    graph_.attrs = static_cast<const dvt_attr*>(copy(g.attrs, g.n_attrs * g.attr_stride));
+    graph_.weights = static_cast<const dvt_weight_ref*>(copy(g.weights, g.n_weights * g.weight_stride));
+    graph_.states = static_cast<const dvt_state_spec*>(copy(g.states, g.n_states ? g.n_states * g.states->struct_size : 0));
+    graph_.edges = static_cast<const uint32_t*>(copy(g.edges, g.n_edges * sizeof(uint32_t)));
+    graph_.attr_data = static_cast<const uint8_t*>(copy(g.attr_data, g.attr_bytes));
+    graph_.strs = static_cast<const dvt_range*>(copy(g.strs, g.n_strs * sizeof(dvt_range)));
+    graph_.chars = static_cast<const char*>(copy(g.chars, g.n_chars));
+  }
+
+  Node make_node(const GraphView& g, const dvt_node& n, FindOp find, const dvt_ops_v1* ops) {
+    Node node;
+    node.scope = g.str(n.scope);
+    node.in.assign(g.inputs(n).begin(), g.inputs(n).end());
+    node.out.assign(g.outputs(n).begin(), g.outputs(n).end());
+    for (uint32_t v : node.in)
+      node.run.state.push_back(v != UINT32_MAX && g.val(v).role == DVT_VAL_STATE ? static_cast<int32_t>(g.val(v).bind) : -1);
+    node.run.in.resize(node.in.size());
+    node.run.out.resize(node.out.size());
+    const std::string_view name = g.op_name(n);
+    if (g.op(n).tier == DVT_TIER_PLUGIN) {
+      node.plugin_op = ops ? ops->find(ops->self, to_abi(name), g.op(n).rev) : nullptr;
+      node.attrs = g.attrs(n);
+    } else {
+      node.op = find(name);
+      if (node.op && node.op->prepare) node.prepared = node.op->prepare(g, n);
+    }
+    if (!node.op && !node.plugin_op) throw Error("this backend has no op \"" + std::string(name) + "\"", DVT_EUNSUPPORTED, node.scope);
+    return node;
+  }
+
+  static bool is_kept(const dvt_val& v, const dvt_compile_options& options, const GraphView& g) {
+    if (v.flags & DVT_VALF_OUTPUT) return true;
+    for (uint64_t i = 0; i < options.n_observed; ++i)
+      if (v.name != 0 && g.str(v.name) == to_view(options.observed[i])) return true;
+    return false;
+  }
+  static bool is_alias(const GraphView& g, const dvt_node& n) { return g.op_name(n) == "reshape"; }
+
+  // Offset of each computed value (UINT64_MAX for others) and the total: first fit over live ranges.
+  static std::pair<std::vector<uint64_t>, uint64_t> assign_offsets(const GraphView& g, const Sizes& max,
+                                                                   const dvt_compile_options& options) {
+    const uint64_t n = g.n_vals();
+    std::vector<uint32_t> root(n);
+    for (uint32_t v = 0; v < n; ++v) root[v] = v;
+    std::vector<int64_t> first(n, -1), last(n, -1);
+    for (uint64_t i = 0; i < g.n_nodes(); ++i) {
+      const dvt_node& node = g.node(i);
+      for (uint32_t v : g.inputs(node))
+        if (v != UINT32_MAX) last[root[v]] = static_cast<int64_t>(i);
+      for (uint32_t v : g.outputs(node)) {
+        if (is_alias(g, node)) root[v] = root[g.inputs(node)[0]];
+        if (first[root[v]] < 0) first[root[v]] = static_cast<int64_t>(i);
+        last[root[v]] = std::max(last[root[v]], static_cast<int64_t>(i));
+      }
+    }
+    for (uint32_t v = 0; v < n; ++v)
+      if (is_kept(g.val(v), options, g)) last[root[v]] = static_cast<int64_t>(g.n_nodes());
+    struct Block {
+      uint64_t offset, bytes;
+      int64_t last;
+    };
+    std::vector<Block> live;
+    std::vector<uint64_t> offset(n, UINT64_MAX);
+    uint64_t total = 0;
+    for (uint64_t i = 0; i < g.n_nodes(); ++i) {
+      std::erase_if(live, [i](const Block& b) { return b.last < static_cast<int64_t>(i); });
+      for (uint32_t v : g.outputs(g.node(i))) {
+        if (root[v] != v) continue;
+        const uint64_t bytes = (static_cast<uint64_t>(g.elements(v, max)) * element_bytes(g.val(v).dtype) + 63) / 64 * 64;
+        std::sort(live.begin(), live.end(), [](const Block& a, const Block& b) { return a.offset < b.offset; });
+        uint64_t at = 0;
+        for (const Block& b : live) {
+          if (at + bytes <= b.offset) break;
+          at = std::max(at, b.offset + b.bytes);
+        }
+        offset[v] = at;
+        total = std::max(total, at + bytes);
+        live.push_back({at, bytes, last[v]});
+      }
+    }
+    for (uint32_t v = 0; v < n; ++v) offset[v] = offset[root[v]];
+    return {offset, total};
+  }
+  static uint64_t element_bytes(uint32_t dtype) { return dtype == DVT_ACTIVATION ? sizeof(float) : dtype_bytes(dtype); }
+
+  void place_values(const GraphView& g, const dvt_compile_options& options) {
+    auto [offsets, total] = assign_offsets(g, max_, options);
+    offsets_ = std::move(offsets);
+    workspace_bytes_ = total;
+    workspace_ = aligned_bytes(total);
+    arrays_.resize(g.n_vals());
+    alias_of_.assign(g.n_vals(), UINT32_MAX);
+    for (uint64_t i = 0; i < g.n_nodes(); ++i)
+      if (is_alias(g, g.node(i))) alias_of_[g.outputs(g.node(i))[0]] = g.inputs(g.node(i))[0];
+    for (uint32_t v = 0; v < g.n_vals(); ++v) {
+      const dvt_val& val = g.val(v);
+      Array& a = arrays_[v];
+      a.dtype = val.dtype == DVT_ACTIVATION ? uint32_t{DVT_F32} : val.dtype;
+      a.ndim = val.ndim;
+      if (val.role == DVT_VAL_WEIGHT) {
+        const auto it = weights_.find(g.str(val.name));
+        if (it == weights_.end()) throw Error("weight \"" + std::string(g.str(val.name)) + "\" was never bound", DVT_EINTERNAL);
+        a.data = const_cast<void*>(it->second.data);
+        a.dtype = it->second.dtype;
+        const std::vector<int64_t> dims = g.dims(v, max_);
+        std::copy(dims.begin(), dims.end(), a.dim);
+      }
+    }
+  }
+
+  // Lanes meet before a node that touches memory another lane may have written, or may still read.
+  void place_barriers(const GraphView& g) {
+    struct Region {
+      uint64_t begin, end;
+    };
+    std::vector<Region> written, read;
+    std::vector<int32_t> states_written, states_read;
+    const auto region = [&](uint32_t v) -> Region {
+      if (offsets_[v] == UINT64_MAX) return {0, 0};
+      return {offsets_[v], offsets_[v] + static_cast<uint64_t>(g.elements(v, max_)) * element_bytes(g.val(v).dtype)};
+    };
+    const auto hits = [](const std::vector<Region>& list, const Region& r) {
+      return std::any_of(list.begin(), list.end(), [&](const Region& x) { return x.begin < r.end && r.begin < x.end; });
+    };
+    for (size_t i = 0; i < nodes_.size(); ++i) {
+      Node& node = nodes_[i];
+      if (is_alias(g, g.node(i))) continue;
+      bool meet = false;
+      for (uint32_t v : node.in)
+        if (v != UINT32_MAX) meet = meet || hits(written, region(v));
+      for (uint32_t v : node.out) meet = meet || hits(written, region(v)) || hits(read, region(v));
+      for (int32_t s : node.run.state)
+        if (s >= 0)
+          meet = meet || std::count(states_written.begin(), states_written.end(), s) || std::count(states_read.begin(), states_read.end(), s);
+      if (meet) written.clear(), read.clear(), states_written.clear(), states_read.clear();
+      node.barrier_before = meet;
+      for (uint32_t v : node.in)
+        if (v != UINT32_MAX) read.push_back(region(v));
+      for (uint32_t v : node.out) written.push_back(region(v));
+      for (int32_t s : node.run.state)
+        if (s >= 0) states_written.push_back(s);
+    }
+  }
+
+  void bind_step(const dvt_batch& batch, std::span<const dvt_output> outs) {
+    const GraphView g(&graph_);
+    const Sizes sizes{batch.n_tokens, batch.n_rows, batch.n_seqs};
+    for (uint32_t v = 0; v < g.n_vals(); ++v) {
+      const dvt_val& val = g.val(v);
+      Array& a = arrays_[v];
+      if (val.role == DVT_VAL_WEIGHT || val.role == DVT_VAL_STATE) continue;
+      for (uint32_t d = 0; d < val.ndim; ++d) {
+        const dvt_dim& dim = graph_.dims[val.dim0 + d];
+        a.dim[d] = dim.sym == 0 ? dim.value : g.str(dim.sym) == "T" ? sizes.tokens : g.str(dim.sym) == "R" ? sizes.rows : sizes.seqs;
+      }
+      if (val.role == DVT_VAL_INPUT) {
+        const std::string_view name = g.str(val.name);
+        if (name == "tokens") a.data = const_cast<int32_t*>(batch.tokens);
+        else if (name == "positions") a.data = const_cast<int32_t*>(batch.positions);
+        else if (name == "out_rows") a.data = const_cast<uint32_t*>(batch.out_rows);
+      } else {
+        a.data = workspace_.get() + offsets_[v];
+      }
+    }
+    for (const dvt_output& out : outs) {
+      bool found = false;
+      for (uint32_t v = 0; v < g.n_vals() && !found; ++v) {
+        if (g.val(v).name == 0 || g.str(g.val(v).name) != to_view(out.name)) continue;
+        const uint64_t need = static_cast<uint64_t>(arrays_[v].size()) * dtype_bytes(arrays_[v].dtype);
+        if (out.bytes < need)
+          throw Error("output \"" + std::string(to_view(out.name)) + "\" needs " + std::to_string(need) + " bytes, got " + std::to_string(out.bytes));
+        arrays_[v].data = out.data;
+        found = true;
+      }
+      if (!found && to_view(out.name) != "ids")
+        throw Error("the graph has no value \"" + std::string(to_view(out.name)) + "\" to read");
+    }
+    for (uint32_t v = 0; v < g.n_vals(); ++v)
+      if (alias_of_[v] != UINT32_MAX) arrays_[v].data = arrays_[alias_of_[v]].data;
+    for (Node& node : nodes_) {
+      node.run.step = &step_;
+      node.run.prepared = &node.prepared;
+      for (size_t i = 0; i < node.in.size(); ++i) node.run.in[i] = node.in[i] == UINT32_MAX ? Array{} : arrays_[node.in[i]];
+      for (size_t i = 0; i < node.out.size(); ++i) node.run.out[i] = arrays_[node.out[i]];
+    }
+  }
+
+  void run_lane(Lane lane, dvt_call* call) noexcept {
+    for (Node& node : nodes_) {
+      if (node.barrier_before && lane.count > 1) host_->team_barrier(host_->self);
+      if (node.plugin_op) {
+        if (lane.index == 0) run_plugin_op(node, call);
+        continue;
+      }
+      for (uint32_t phase = 0; phase < node.op->n_phases; ++phase) {
+        if (phase > 0 && lane.count > 1) host_->team_barrier(host_->self);
+        if (call->cancel && __atomic_load_n(call->cancel, __ATOMIC_RELAXED)) continue;  // lanes still meet
+        node.op->run(node.run, lane, phase);
+      }
+    }
+  }
+
+  void run_plugin_op(Node& node, dvt_call* call) noexcept {
+    const dvt_code code = guard(call, [&] {
+      std::vector<dvt_view> in, out;
+      std::vector<dvt_state_view> states;
+      for (size_t i = 0; i < node.in.size(); ++i) {
+        if (const int32_t s = node.run.state[i]; s >= 0) {
+          const HostStates::Slot& slot = states_->slot(static_cast<uint32_t>(s));
+          const dvt_page_group& group = step_.group(slot.group);
+          states.push_back({slot.data.get(), slot.page_bytes, slot.outer_bytes, slot.row_bytes, group.page_off, group.pages,
+                            states_->page_len(), slot.dtype});
+        }
+        in.push_back(view_of(node.run.in[i]));
+      }
+      for (const Array& a : node.run.out) out.push_back(view_of(a));
+      dvt_op_args args{};
+      args.struct_size = sizeof args;
+      args.n_in = static_cast<uint32_t>(in.size());
+      args.n_out = static_cast<uint32_t>(out.size());
+      args.n_states = static_cast<uint32_t>(states.size());
+      args.in = in.data();
+      args.out = out.data();
+      args.states = states.data();
+      args.attrs = node.attrs.data();
+      args.n_attrs = node.attrs.size();
+      args.n_seqs = step_.batch->n_seqs;
+      args.n_tokens = step_.batch->n_tokens;
+      args.tok_off = step_.batch->tok_off;
+      args.positions = step_.batch->positions;
+      Call(call).check(node.plugin_op->run(call, &args));
+    });
+    if (code != DVT_OK && error_.empty()) {
+      error_ = "op \"" + std::string(to_view(node.plugin_op->name)) + "\" failed";
+      error_code_ = code;
+      error_where_ = node.scope;
+    }
+  }
+  static dvt_view view_of(const Array& a) {
+    dvt_view v{};
+    v.data = a.data;
+    v.dtype = a.dtype;
+    v.ndim = a.ndim;
+    std::copy(a.dim, a.dim + DVT_MAX_DIMS, v.ne);
+    return v;
+  }
+
+  const dvt_host_v1* host_;
+  HostStates* states_;
+  bool parallel_;
+  const std::map<std::string, HostWeight, std::less<>>& weights_;
+  dvt_graph graph_{};
+  std::deque<std::vector<uint8_t>> storage_;
+  Sizes max_;
+  std::vector<Node> nodes_;
+  std::vector<uint64_t> offsets_;
+  std::vector<uint32_t> alias_of_;
+  std::vector<Array> arrays_;
+  AlignedBytes workspace_;
+  uint64_t workspace_bytes_ = 0;
+  StepView step_;
+  std::string error_, error_where_;
+  dvt_code error_code_ = DVT_OK;
+};
+
+}  // namespace dovetail

@@ -1,0 +1,130 @@
+// HostStates: the bytes of sequence states for a backend in host memory.
+//
+// PAGED rows of two dimensions [G, E] lie as [page][G][row][E], so that one head's rows of a page are
+// one run of memory; other rows as [page][row][..]. FIXED blocks lie by sequence slot. Export and
+// import speak the canonical layout [rows, dim...].
+#pragma once
+
+#include <dovetail/abi/backend.h>
+#include <dovetail/abi/op.h>
+#include <dovetail/doc.hpp>
+
+#include <cstring>
+#include <memory>
+#include <new>
+#include <span>
+#include <vector>
+
+namespace dovetail {
+
+inline uint64_t dtype_bytes(uint32_t dtype) {
+  switch (dtype) {
+    case DVT_F32: case DVT_I32: case DVT_U32: return 4;
+    case DVT_BF16: case DVT_F16: case DVT_I16: return 2;
+    case DVT_I8: case DVT_U8: case DVT_BOOL: return 1;
+    case DVT_F64: case DVT_I64: case DVT_U64: return 8;
+    default: throw Error("dtype " + std::to_string(dtype) + " has no fixed size", DVT_EUNSUPPORTED);
+  }
+}
+
+/// Memory on a 64-byte line that frees itself.
+struct AlignedFree {
+  void operator()(uint8_t* p) const { ::operator delete[](p, std::align_val_t{64}); }
+};
+using AlignedBytes = std::unique_ptr<uint8_t[], AlignedFree>;
+inline AlignedBytes aligned_bytes(uint64_t n) {
+  return AlignedBytes(static_cast<uint8_t*>(::operator new[](n == 0 ? 1 : n, std::align_val_t{64})));
+}
+
+class HostStates {
+ public:
+  struct Slot {
+    uint32_t kind = 0, dtype = 0, group = 0;
+    uint64_t row_elements = 1, n_outer = 1;  // elements of a row; its first dimension when there are two or more
+    uint64_t row_bytes = 0, page_bytes = 0, outer_bytes = 0;
+    AlignedBytes data;
+  };
+
+  static uint32_t stored_dtype(const dvt_state_spec& spec, uint32_t kv_dtype) {
+    return spec.dtype == DVT_ACTIVATION ? kv_dtype : spec.dtype;
+  }
+  /// Bytes of one page (PAGED) or one sequence (FIXED) of a slot.
+  static uint64_t bytes_per_unit(const dvt_state_spec& spec, uint32_t kv_dtype, uint32_t page_len) {
+    uint64_t n = dtype_bytes(stored_dtype(spec, kv_dtype));
+    for (uint32_t i = 0; i < spec.ndim; ++i) n *= static_cast<uint64_t>(spec.dim[i]);
+    return spec.kind == DVT_STATE_PAGED ? n * page_len : n;
+  }
+  static bool supported(const dvt_state_spec& spec) {
+    return (spec.kind == DVT_STATE_PAGED && spec.rate == 1) || spec.kind == DVT_STATE_FIXED;
+  }
+
+  void alloc(std::span<const dvt_state_spec> specs, uint32_t kv_dtype, uint32_t page_len, uint32_t n_pages, uint32_t n_slots) {
+    page_len_ = page_len;
+    slots_.clear();
+    for (const dvt_state_spec& spec : specs) {
+      if (!supported(spec))
+        throw Error("state \"" + std::string(to_view(spec.name)) + "\" is of kind " + std::to_string(spec.kind) +
+                        ", this backend has paged rows at rate 1 and fixed blocks",
+                    DVT_EUNSUPPORTED);
+      Slot slot;
+      slot.kind = spec.kind;
+      slot.dtype = stored_dtype(spec, kv_dtype);
+      slot.group = spec.group;
+      for (uint32_t i = 0; i < spec.ndim; ++i) slot.row_elements *= static_cast<uint64_t>(spec.dim[i]);
+      const uint64_t element = dtype_bytes(slot.dtype);
+      slot.n_outer = spec.kind == DVT_STATE_PAGED && spec.ndim >= 2 ? static_cast<uint64_t>(spec.dim[0]) : 1;
+      slot.row_bytes = slot.row_elements / slot.n_outer * element;  // of one outer index
+      slot.outer_bytes = slot.row_bytes * page_len;
+      slot.page_bytes = bytes_per_unit(spec, kv_dtype, page_len);
+      const uint64_t total = slot.page_bytes * (spec.kind == DVT_STATE_PAGED ? n_pages : n_slots);
+      slot.data = aligned_bytes(total);
+      bytes_ += total;
+      if (spec.kind == DVT_STATE_FIXED && total) std::memset(slot.data.get(), 0, total);
+      slots_.push_back(std::move(slot));
+    }
+  }
+  const Slot& slot(uint32_t i) const { return slots_[i]; }
+  size_t size() const { return slots_.size(); }
+  uint32_t page_len() const { return page_len_; }
+  uint64_t bytes() const { return bytes_; }
+
+  void reset(uint32_t sequence_slot) {
+    for (Slot& s : slots_)
+      if (s.kind == DVT_STATE_FIXED) std::memset(s.data.get() + sequence_slot * s.page_bytes, 0, s.page_bytes);
+  }
+  void copy_pages(uint32_t group, const uint32_t* src, const uint32_t* dst, uint64_t n) {
+    for (Slot& s : slots_)
+      if (s.kind == DVT_STATE_PAGED && s.group == group)
+        for (uint64_t i = 0; i < n; ++i)
+          std::memcpy(s.data.get() + dst[i] * s.page_bytes, s.data.get() + src[i] * s.page_bytes, s.page_bytes);
+  }
+  void export_chunk(const dvt_chunk& c) const { transfer(c, false); }
+  void import_chunk(const dvt_chunk& c) { transfer(c, true); }
+
+ private:
+  // Walks the canonical rows; `in` copies them into the slot, else out of it.
+  void transfer(const dvt_chunk& c, bool in) const {
+    if (c.state >= slots_.size()) throw Error("state " + std::to_string(c.state) + " does not exist");
+    const Slot& s = slots_[c.state];
+    auto* outside = static_cast<uint8_t*>(c.data);
+    const auto move = [in](uint8_t* inside, uint8_t* other, uint64_t n) { in ? std::memcpy(inside, other, n) : std::memcpy(other, inside, n); };
+    if (s.kind == DVT_STATE_FIXED) {
+      if (c.bytes != s.page_bytes) throw Error("chunk is " + std::to_string(c.bytes) + " bytes, expected " + std::to_string(s.page_bytes));
+      return move(s.data.get() + c.slot * s.page_bytes, outside, s.page_bytes);
+    }
+    const uint64_t canonical_row = s.row_bytes * s.n_outer;
+    if (c.bytes != c.rows * canonical_row || (c.row0 + c.rows + page_len_ - 1) / page_len_ > c.n_pages)
+      throw Error("chunk of " + std::to_string(c.rows) + " rows does not fit its buffer or page table");
+    for (uint64_t r = 0; r < c.rows; ++r) {
+      const uint64_t row = c.row0 + r;
+      uint8_t* page = s.data.get() + c.pages[row / page_len_] * s.page_bytes + row % page_len_ * s.row_bytes;
+      for (uint64_t d = 0; d < s.n_outer; ++d) move(page + d * s.outer_bytes, outside + r * canonical_row + d * s.row_bytes, s.row_bytes);
+    }
+  }
+
+  std::vector<Slot> slots_;
+  uint32_t page_len_ = 1;
+  uint64_t bytes_ = 0;
+};
+
+}  // namespace dovetail
