@@ -60,7 +60,7 @@ void run_mean_last(const NodeRun& n, Lane, uint32_t) {
     n.out[0].f32()[r] = static_cast<float>(sum / static_cast<double>(x.last()));
   }
 }
-std::any prepare_add_scalar(const GraphView& g, const dvt_node& n) { return static_cast<float>(g.f64(n, "value")); }
+std::any prepare_add_scalar(const GraphView& g, const dvt_node& n, Preparation&) { return static_cast<float>(g.f64(n, "value")); }
 void run_add_scalar(const NodeRun& n, Lane, uint32_t) {
   const float value = *std::any_cast<float>(n.prepared);
   for (int64_t i = 0; i < n.in[0].size(); ++i) n.out[0].f32()[i] = n.in[0].f32()[i] + value;
@@ -73,7 +73,7 @@ struct Rope {
   std::vector<float> inv_freq, cos, sin;
   float attention_factor;
 };
-std::any prepare_rope(const GraphView& g, const dvt_node& n) {
+std::any prepare_rope(const GraphView& g, const dvt_node& n, Preparation&) {
   const std::span<const double> f = g.f64_list(n, "inv_freq");
   auto rope = std::make_shared<Rope>();
   rope->inv_freq.assign(f.begin(), f.end());
@@ -123,7 +123,7 @@ struct Attend {
   float scale;
   int64_t window;
 };
-std::any prepare_attend(const GraphView& g, const dvt_node& n) {
+std::any prepare_attend(const GraphView& g, const dvt_node& n, Preparation&) {
   const int64_t window = g.i64(n, "window");
   return Attend{static_cast<float>(g.f64(n, "scale")), window == 0 ? INT64_MAX : window};
 }

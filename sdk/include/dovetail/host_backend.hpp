@@ -10,11 +10,53 @@
 
 namespace dovetail {
 
+/// The dtype of a plain weight format, 0 for any other.
+inline uint32_t plain_dtype(std::string_view format) {
+  if (format == "f32") return DVT_F32;
+  if (format == "bf16") return DVT_BF16;
+  if (format == "f16") return DVT_F16;
+  return 0;
+}
+inline uint64_t elements_of(const dvt_weight_use& use) {
+  uint64_t n = 1;
+  for (uint32_t i = 0; i < use.ndim; ++i) n *= static_cast<uint64_t>(use.shape[i]);
+  return n;
+}
+
 class HostBackend {
  public:
-  explicit HostBackend(const BackendOpen& in) : host_(in.host) {}
+  /// How this backend widens 16-bit floats.
+  struct Widen {
+    void (*bf16)(float* out, const uint16_t* x, int64_t n);
+    void (*f16)(float* out, const uint16_t* x, int64_t n);
+  };
+
+  HostBackend(const BackendOpen& in, Widen widen) : host_(in.host), widen_(widen) {}
   HostBackend(const HostBackend&) = delete;
   HostBackend& operator=(const HostBackend&) = delete;
+
+  /// Plain weights: matrices of bf16 and f32 are read where they lie; vectors and f16 become float32.
+  dvt_weight_plan plan(const dvt_weight_use& use) const {
+    const std::string_view stored = to_view(use.stored), wanted = to_view(use.wanted);
+    const uint32_t dtype = plain_dtype(stored);
+    if (dtype == 0 || (!wanted.empty() && wanted != stored))
+      throw Error("weight is stored as \"" + std::string(stored) + "\"" +
+                      (wanted.empty() ? "" : ", wanted as \"" + std::string(wanted) + "\"") +
+                      "; this backend computes with f32, bf16 and f16 as they are stored",
+                  DVT_EUNSUPPORTED, std::string(to_view(use.name)));
+    if (dtype == DVT_F32 || (dtype == DVT_BF16 && use.ndim > 1))
+      return {sizeof(dvt_weight_plan), DVT_PLAN_KEEP, 0, static_cast<uint32_t>(dtype_bytes(dtype)), elements_of(use) * dtype_bytes(dtype), 0};
+    return {sizeof(dvt_weight_plan), DVT_PLAN_PACK, 0, 64, elements_of(use) * sizeof(float), dtype};
+  }
+  void pack(std::span<const dvt_weight_use> uses, std::span<const dvt_bytes> sources, void* dst, uint64_t, Call) const {
+    const auto* in = static_cast<const uint16_t*>(sources[0].p);
+    const bool is_bf16 = plain_dtype(to_view(uses[0].stored)) == DVT_BF16;
+    (is_bf16 ? widen_.bf16 : widen_.f16)(static_cast<float*>(dst), in, static_cast<int64_t>(elements_of(uses[0])));
+  }
+  void bind(std::span<const dvt_weight_use> uses, const dvt_weight_plan& plan, const void* p) {
+    const uint32_t dtype = plan.how == DVT_PLAN_PACK ? uint32_t{DVT_F32} : plain_dtype(to_view(uses[0].stored));
+    weights_[std::string(to_view(uses[0].name))] = {p, plan.bytes, dtype};
+  }
 
   void alloc_states(const StateAlloc& a) { states_.alloc(a.specs, a.kv_dtype, a.page_len, a.n_pages, a.n_slots); }
   StateEstimate estimate(const dvt_graph* graph, const dvt_compile_options& options, uint32_t kv_dtype, uint32_t page_len) const {
@@ -102,8 +144,8 @@ class HostBackend {
 
  protected:
   std::unique_ptr<Program> make_program(const dvt_graph* graph, const dvt_compile_options& options, HostProgram::FindOp find,
-                                        bool parallel, int64_t (*argmax)(const float*, int64_t)) {
-    auto inner = std::make_unique<HostProgram>(host_.table(), graph, options, find, weights_, &states_, parallel);
+                                        bool parallel, const void* context, int64_t (*argmax)(const float*, int64_t)) {
+    auto inner = std::make_unique<HostProgram>(host_.table(), graph, options, find, weights_, &states_, parallel, context);
     workspace_ += inner->workspace_bytes();
     return std::make_unique<Program>(std::move(inner), options.max_tokens, options.max_rows, argmax);
   }
@@ -117,22 +159,10 @@ class HostBackend {
   }
 
   Host host_;
+  Widen widen_;
   HostStates states_;
   std::map<std::string, HostWeight, std::less<>> weights_;
   uint64_t workspace_ = 0;
 };
-
-/// The dtype of a plain weight format, 0 for any other.
-inline uint32_t plain_dtype(std::string_view format) {
-  if (format == "f32") return DVT_F32;
-  if (format == "bf16") return DVT_BF16;
-  if (format == "f16") return DVT_F16;
-  return 0;
-}
-inline uint64_t elements_of(const dvt_weight_use& use) {
-  uint64_t n = 1;
-  for (uint32_t i = 0; i < use.ndim; ++i) n *= static_cast<uint64_t>(use.shape[i]);
-  return n;
-}
 
 }  // namespace dovetail

@@ -57,6 +57,8 @@ struct Array {
 struct StepView {
   const dvt_batch* batch = nullptr;
   const HostStates* states = nullptr;
+  const void* context = nullptr;  // what the backend gave the program: its kernels, say
+  uint64_t serial = 0;            // of the step, from 1
 
   const dvt_page_group& group(uint32_t number) const {
     const auto* base = reinterpret_cast<const uint8_t*>(batch->groups);
@@ -77,13 +79,19 @@ struct NodeRun {
   bool has(size_t i) const { return i < in.size() && (in[i].data != nullptr || state[i] >= 0); }
 };
 
+/// What `prepare` may use: bounds, and values that nodes of one program share by key.
+struct Preparation {
+  Sizes max;
+  std::map<std::string, std::any> shared;
+};
+
 /// How a backend runs one op. `run` is called by every lane for each phase in turn, with all lanes
 /// meeting between phases; it must not throw. `prepare` reads the attributes once, at compile.
 struct HostOp {
   std::string_view name;
   void (*run)(const NodeRun&, Lane, uint32_t phase);
   uint32_t n_phases = 1;
-  std::any (*prepare)(const GraphView&, const dvt_node&) = nullptr;
+  std::any (*prepare)(const GraphView&, const dvt_node&, Preparation&) = nullptr;
 };
 
 /// A bound weight.
@@ -98,11 +106,13 @@ class HostProgram {
   using FindOp = const HostOp* (*)(std::string_view name);
 
   HostProgram(const dvt_host_v1* host, const dvt_graph* graph, const dvt_compile_options& options, FindOp find,
-              const std::map<std::string, HostWeight, std::less<>>& weights, HostStates* states, bool parallel)
+              const std::map<std::string, HostWeight, std::less<>>& weights, HostStates* states, bool parallel, const void* context)
       : host_(host), states_(states), parallel_(parallel), weights_(weights) {
+    step_.context = context;
     copy_graph(*graph);
     const GraphView g(&graph_);
     max_ = {options.max_tokens, options.max_rows, options.max_seqs};
+    preparation_.max = max_;
     const auto* ops = static_cast<const dvt_ops_v1*>(host->get_interface(host->self, to_abi("dovetail.ops/1")));
     for (uint64_t i = 0; i < g.n_nodes(); ++i) nodes_.push_back(make_node(g, g.node(i), find, ops));
     place_values(g, options);
@@ -125,6 +135,7 @@ class HostProgram {
     bind_step(batch, outs);
     step_.batch = &batch;
     step_.states = states_;
+    ++step_.serial;
     error_ = {};
     if (parallel_) {
       const dvt_host_v1* h = host_;
@@ -201,7 +212,7 @@ class HostProgram {
       node.attrs = g.attrs(n);
     } else {
       node.op = find(name);
-      if (node.op && node.op->prepare) node.prepared = node.op->prepare(g, n);
+      if (node.op && node.op->prepare) node.prepared = node.op->prepare(g, n, preparation_);
     }
     if (!node.op && !node.plugin_op) throw Error("this backend has no op \"" + std::string(name) + "\"", DVT_EUNSUPPORTED, node.scope);
     return node;
@@ -431,6 +442,7 @@ class HostProgram {
   dvt_graph graph_{};
   std::deque<std::vector<uint8_t>> storage_;
   Sizes max_;
+  Preparation preparation_;
   std::vector<Node> nodes_;
   std::vector<uint64_t> offsets_;
   std::vector<uint32_t> alias_of_;

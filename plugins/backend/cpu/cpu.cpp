@@ -1,0 +1,68 @@
+// The CPU backend: bf16 and float32 weights where they lie in the mapped file, the best kernels that
+// this machine can run, all lanes of the host's pool.
+#include <dovetail/host_backend.hpp>
+
+#include <chrono>
+
+#include <kernels/cpu.hpp>
+
+#include "ops.hpp"
+
+namespace dovetail::cpu {
+
+const kernels::CpuKernels& choose_kernels(std::string_view isa) {
+  if (isa == "auto") return kernels::cpu_kernels(kernels::detect_isa());
+  const std::optional<kernels::Isa> found = kernels::find_isa(isa);
+  if (!found || !kernels::can_run(*found))
+    throw Error("this machine cannot run isa \"" + std::string(isa) + "\"; use auto", DVT_EUNSUPPORTED);
+  return kernels::cpu_kernels(*found);
+}
+
+class Cpu : public HostBackend {
+ public:
+  static constexpr std::array params = {
+      string_param("isa", "auto", "instruction set of the kernels; auto takes the best this machine can run", "auto|portable|avx2")};
+
+  explicit Cpu(const BackendOpen& in) : Cpu(in, choose_kernels(in.options["isa"].as_string())) {}
+
+  static std::vector<dvt_device> devices(const Host&) {
+    const char* name = kernels::cpu_kernels(kernels::detect_isa()).name;
+    return {{sizeof(dvt_device), DVT_DEVICE_CPU, DVT_DEVF_HOST_MEMORY, 0, literal(name), 0, 0}};
+  }
+  dvt_backend_info info() const {
+    return {sizeof(dvt_backend_info), DVT_DEVF_HOST_MEMORY, 32, DVT_BF16, literal(kernels_.name)};
+  }
+  dvt_verdict supports(const GraphView& g, const dvt_node& n) const { return verdict(g, n, find_op); }
+
+  std::unique_ptr<Program> compile(const dvt_graph* graph, const dvt_compile_options& options) {
+    return make_program(graph, options, find_op, /*parallel=*/true, &kernels_, kernels_.argmax);
+  }
+
+  double read_bandwidth(const void* p, uint64_t bytes, Call call) const {
+    struct Job {
+      const kernels::CpuKernels& k;
+      const uint8_t* p;
+      uint64_t bytes;
+    } job{kernels_, static_cast<const uint8_t*>(p), bytes};
+    const auto start = std::chrono::steady_clock::now();
+    const dvt_host_v1* h = host_.table();
+    call.check(h->team_run(
+        h->self, call.frame(),
+        [](void* arg, uint32_t lane, uint32_t n) noexcept {
+          const Job& j = *static_cast<Job*>(arg);
+          const auto [begin, end] = Lane{lane, n}.range(static_cast<int64_t>(j.bytes), 4096);
+          volatile uint64_t sum = j.k.read_stream(j.p + begin, end - begin);
+          (void)sum;
+        },
+        &job));
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  }
+
+ private:
+  Cpu(const BackendOpen& in, const kernels::CpuKernels& row) : HostBackend(in, {row.bf16_to_f32, row.f16_to_f32}), kernels_(row) {}
+
+  const kernels::CpuKernels& kernels_;
+};
+
+}  // namespace dovetail::cpu
+DVT_EXPORT_BACKEND(dovetail::cpu::Cpu, "cpu")

@@ -1,0 +1,230 @@
+// What each op does on all lanes: how its work is cut, which kernel runs on each part. The cut never
+// changes a value: a kernel's result for a row depends on that row alone.
+#include "ops.hpp"
+
+#include <algorithm>
+
+#include <kernels/cpu.hpp>
+
+#include "rope_tables.hpp"
+
+namespace dovetail::cpu {
+namespace {
+
+const kernels::CpuKernels& k(const NodeRun& n) { return *static_cast<const kernels::CpuKernels*>(n.step->context); }
+const uint16_t* bf16(const Array& a) { return static_cast<const uint16_t*>(a.data); }
+
+// ---------------------------------------------------------------- rows and elements
+
+void run_embed(const NodeRun& n, Lane lane, uint32_t) {
+  const Array &ids = n.in[0], &table = n.in[1], &out = n.out[0];
+  const auto [begin, end] = lane.range(ids.size());
+  float* to = out.f32() + begin * table.last();
+  if (table.dtype == DVT_BF16) k(n).gather_rows_bf16(to, bf16(table), ids.i32() + begin, end - begin, table.last());
+  else k(n).gather_rows_f32(to, table.f32(), ids.i32() + begin, end - begin, table.last());
+}
+
+// Lanes own stripes of output columns, so that each weight row is read once, by one lane.
+void run_linear(const NodeRun& n, Lane lane, uint32_t) {
+  const Array &x = n.in[0], &w = n.in[1], &y = n.out[0];
+  const int64_t rows = x.rows(), k_len = x.last(), n_out = w.dim[0];
+  const auto [begin, end] = lane.range(n_out, 16);
+  if (begin == end) return;
+  const bool biased = n.has(2);
+  if (biased)
+    for (int64_t r = 0; r < rows; ++r) std::copy(n.in[2].f32() + begin, n.in[2].f32() + end, y.f32() + r * n_out + begin);
+  if (w.dtype == DVT_BF16)
+    (biased ? k(n).linear_add_bf16 : k(n).linear_bf16)(y.f32(), n_out, x.f32(), k_len, bf16(w), rows, k_len, begin, end);
+  else
+    (biased ? k(n).linear_add_f32 : k(n).linear_f32)(y.f32(), n_out, x.f32(), k_len, w.f32(), rows, k_len, begin, end);
+}
+
+// b has a's shape, or repeats over a's rows. (One value per row is left to the decomposed form, which
+// this backend never gets: it runs rms_norm natively.)
+void binary(const NodeRun& n, Lane lane, kernels::BinaryFn* fn) {
+  const Array &a = n.in[0], &b = n.in[1], &out = n.out[0];
+  if (b.size() == a.size()) {
+    const auto [begin, end] = lane.range(a.size(), 64);
+    fn(out.f32() + begin, a.f32() + begin, b.f32() + begin, end - begin);
+    return;
+  }
+  const bool per_row = b.ndim == a.ndim && b.last() == 1;
+  const int64_t width = per_row ? a.last() : b.size();
+  const auto [begin, end] = lane.range(a.size() / width);
+  for (int64_t r = begin; r < end; ++r) {
+    float* to = out.f32() + r * width;
+    const float* from = a.f32() + r * width;
+    if (!per_row) {
+      fn(to, from, b.f32(), width);
+    } else {
+      for (int64_t i = 0; i < width; ++i) fn(to + i, from + i, b.f32() + r, 1);
+    }
+  }
+}
+void run_add(const NodeRun& n, Lane lane, uint32_t) { binary(n, lane, k(n).add); }
+void run_mul(const NodeRun& n, Lane lane, uint32_t) { binary(n, lane, k(n).mul); }
+void run_swiglu(const NodeRun& n, Lane lane, uint32_t) { binary(n, lane, k(n).silu_mul); }
+void run_silu(const NodeRun& n, Lane lane, uint32_t) {
+  const auto [begin, end] = lane.range(n.in[0].size(), 64);
+  k(n).silu(n.out[0].f32() + begin, n.in[0].f32() + begin, end - begin);
+}
+
+struct RmsNorm {
+  float eps, weight_offset;
+};
+std::any prepare_rms_norm(const GraphView& g, const dvt_node& n, Preparation&) {
+  return RmsNorm{static_cast<float>(g.f64(n, "eps")), static_cast<float>(g.i64(n, "unit_offset"))};
+}
+void run_rms_norm(const NodeRun& n, Lane lane, uint32_t) {
+  const RmsNorm& norm = *std::any_cast<RmsNorm>(n.prepared);
+  const Array& x = n.in[0];
+  const auto [begin, end] = lane.range(x.rows());
+  const int64_t at = begin * x.last();
+  k(n).rms_norm(n.out[0].f32() + at, x.f32() + at, n.in[1].f32(), end - begin, x.last(), norm.eps, norm.weight_offset);
+}
+
+void run_take_rows(const NodeRun& n, Lane lane, uint32_t) {
+  const Array &x = n.in[0], &rows = n.in[1];
+  const int64_t row_len = x.dim[0] == 0 ? 0 : x.size() / x.dim[0];
+  const auto [begin, end] = lane.range(rows.size());
+  k(n).gather_rows_f32(n.out[0].f32() + begin * row_len, x.f32(), rows.i32() + begin, end - begin, row_len);
+}
+
+void run_nothing(const NodeRun&, Lane, uint32_t) {}  // reshape: the value shares its input's memory
+
+// ---------------------------------------------------------------- rope
+
+// Nodes with the same frequencies share one table, filled by the first of them in each step.
+std::any prepare_rope(const GraphView& g, const dvt_node& n, Preparation& program) {
+  const std::span<const double> freq = g.f64_list(n, "inv_freq");
+  const double factor = g.f64(n, "attention_factor");
+  std::string key(reinterpret_cast<const char*>(freq.data()), freq.size_bytes());
+  key.append(reinterpret_cast<const char*>(&factor), sizeof factor);
+  std::any& shared = program.shared["rope:" + key];
+  if (!shared.has_value()) shared = std::make_shared<RopeTables>(freq, factor, program.max.tokens);
+  return shared;
+}
+void run_rope(const NodeRun& n, Lane lane, uint32_t phase) {
+  RopeTables& rope = **std::any_cast<std::shared_ptr<RopeTables>>(n.prepared);
+  const Array &x = n.in[0], &positions = n.in[1];
+  const int64_t n_tokens = x.dim[0], n_heads = x.dim[1], head_dim = x.dim[2], row = n_heads * head_dim;
+  if (phase == 0) return rope.fill(k(n), n.step->serial, positions.i32(), n_tokens, lane);
+  // Decode has fewer tokens than lanes: cut by heads then.
+  if (n_tokens < lane.count) {
+    const auto [begin, end] = lane.range(n_heads);
+    k(n).rope_half_split(n.out[0].f32() + begin * head_dim, row, x.f32() + begin * head_dim, row, rope.cos(), rope.sin(), n_tokens,
+                        end - begin, head_dim, rope.half_len());
+    return;
+  }
+  const auto [begin, end] = lane.range(n_tokens);
+  const int64_t table = begin * rope.half_len();
+  k(n).rope_half_split(n.out[0].f32() + begin * row, row, x.f32() + begin * row, row, rope.cos() + table, rope.sin() + table,
+                      end - begin, n_heads, head_dim, rope.half_len());
+}
+
+// ---------------------------------------------------------------- the cache
+
+kernels::KvLayout layout_of(const HostStates::Slot& slot, uint32_t page_len) {
+  const int64_t element = static_cast<int64_t>(dtype_bytes(slot.dtype));
+  return {static_cast<int64_t>(slot.n_outer), static_cast<int64_t>(slot.row_bytes) / element, page_len,
+          static_cast<int64_t>(slot.page_bytes) / element};
+}
+
+// Rows x of every sequence into a state; lanes take turns by sequence and token block.
+void write_rows(const NodeRun& n, size_t x_index, size_t state_index, Lane lane) {
+  constexpr int64_t kRowsPerPart = 32;
+  const HostStates& states = *n.step->states;
+  const HostStates::Slot& slot = states.slot(static_cast<uint32_t>(n.state[state_index]));
+  const kernels::KvLayout layout = layout_of(slot, states.page_len());
+  const dvt_page_group& group = n.step->group(slot.group);
+  const dvt_batch& b = *n.step->batch;
+  const int64_t row = layout.n_kv_heads * layout.head_dim;
+  int64_t part = 0;
+  for (uint32_t s = 0; s < b.n_seqs; ++s)
+    for (int64_t t = b.tok_off[s]; t < b.tok_off[s + 1]; t += kRowsPerPart, ++part) {
+      if (part % lane.count != lane.index) continue;
+      const int64_t count = std::min<int64_t>(kRowsPerPart, b.tok_off[s + 1] - t);
+      const uint32_t* pages = group.pages + group.page_off[s];
+      const float* rows = n.in[x_index].f32() + t * row;
+      if (slot.dtype == DVT_BF16)
+        k(n).cache_write_bf16(reinterpret_cast<uint16_t*>(slot.data.get()), layout, pages, b.positions[t], rows, row, count);
+      else
+        k(n).cache_write_f32(reinterpret_cast<float*>(slot.data.get()), layout, pages, b.positions[t], rows, row, count);
+    }
+}
+
+struct Attend {
+  float scale;
+  int64_t window;
+};
+std::any prepare_attend(const GraphView& g, const dvt_node& n, Preparation&) {
+  const int64_t window = g.i64(n, "window");
+  return Attend{static_cast<float>(g.f64(n, "scale")), window == 0 ? INT64_MAX : window};
+}
+
+// Units are (sequence, block of tokens, kv head), dealt to lanes in turn: later blocks see more keys.
+void attend_units(const NodeRun& n, size_t k_index, size_t v_index, Lane lane) {
+  constexpr int64_t kTokensPerUnit = 16;
+  const Attend& attend = *std::any_cast<Attend>(n.prepared);
+  const HostStates& states = *n.step->states;
+  const HostStates::Slot& key = states.slot(static_cast<uint32_t>(n.state[k_index]));
+  const HostStates::Slot& value = states.slot(static_cast<uint32_t>(n.state[v_index]));
+  const kernels::KvLayout layout = layout_of(key, states.page_len());
+  const dvt_page_group& group = n.step->group(key.group);
+  const dvt_batch& b = *n.step->batch;
+  const Array &q = n.in[0], &out = n.out[0];
+  const int64_t stride = q.dim[1] * q.dim[2];
+  int64_t unit = 0;
+  for (uint32_t s = 0; s < b.n_seqs; ++s)
+    for (int64_t t = b.tok_off[s]; t < b.tok_off[s + 1]; t += kTokensPerUnit)
+      for (int64_t head = 0; head < layout.n_kv_heads; ++head, ++unit) {
+        if (unit % lane.count != lane.index) continue;
+        const kernels::AttendTask task{out.f32() + t * stride, stride, q.f32() + t * stride, stride,
+                                       std::min<int64_t>(kTokensPerUnit, b.tok_off[s + 1] - t), b.positions[t], head,
+                                       q.dim[1] / layout.n_kv_heads, attend.window, attend.scale};
+        const uint32_t* pages = group.pages + group.page_off[s];
+        if (key.dtype == DVT_BF16)
+          k(n).attend_bf16(task, layout, reinterpret_cast<const uint16_t*>(key.data.get()),
+                          reinterpret_cast<const uint16_t*>(value.data.get()), pages);
+        else
+          k(n).attend_f32(task, layout, reinterpret_cast<const float*>(key.data.get()),
+                         reinterpret_cast<const float*>(value.data.get()), pages);
+      }
+}
+
+void run_cache_write(const NodeRun& n, Lane lane, uint32_t) { write_rows(n, 0, 1, lane); }
+void run_attend(const NodeRun& n, Lane lane, uint32_t) { attend_units(n, 1, 2, lane); }
+void run_attention(const NodeRun& n, Lane lane, uint32_t phase) {
+  if (phase == 0) {
+    write_rows(n, 1, 3, lane);
+    write_rows(n, 2, 4, lane);
+  } else {
+    attend_units(n, 3, 4, lane);
+  }
+}
+
+constexpr HostOp kOps[] = {
+    {"embed", run_embed},
+    {"linear", run_linear},
+    {"reshape", run_nothing},
+    {"add", run_add},
+    {"mul", run_mul},
+    {"silu", run_silu},
+    {"swiglu", run_swiglu},
+    {"rms_norm", run_rms_norm, 1, prepare_rms_norm},
+    {"rope", run_rope, 2, prepare_rope},
+    {"cache_write", run_cache_write},
+    {"attend", run_attend, 1, prepare_attend},
+    {"attention", run_attention, 2, prepare_attend},
+    {"take_rows", run_take_rows},
+};
+
+}  // namespace
+
+const HostOp* find_op(std::string_view name) {
+  for (const HostOp& op : kOps)
+    if (op.name == name) return &op;
+  return nullptr;
+}
+
+}  // namespace dovetail::cpu
