@@ -19,7 +19,8 @@ enum {
   DVT_PARAM_STR = 4,
   DVT_PARAM_MAP = 5,     /* free-form map, e.g. token id -> bias */
   DVT_PARAM_STR_LIST = 6,
-  DVT_PARAM_INT_LIST = 7
+  DVT_PARAM_INT_LIST = 7,
+  DVT_PARAM_FLOAT_LIST = 8
 };
 enum {
   DVT_PARAM_REQUIRED = 1,     /* no default */
