@@ -1,0 +1,32 @@
+# A thin front for the CMake presets: `make run` and `make test` are all that a newcomer needs.
+PRESET ?= release
+BUILD  := build/$(PRESET)
+JOBS   ?= $(shell nproc)
+PROMPT ?= It is a truth universally acknowledged
+
+.PHONY: help run test build dev asan tsan setup lint clean
+help:
+	@echo "make run    install what is missing, build, and continue a prompt with the embedded model"
+	@echo "make test   install what is missing, build, and run the whole test suite"
+	@echo "make build  build only (PRESET=release|dev|asan|tsan); the program is $(BUILD)/bin/dovetail"
+	@echo "make asan   build and test under AddressSanitizer and UndefinedBehaviorSanitizer"
+	@echo "make tsan   build and test under ThreadSanitizer"
+
+setup:
+	@tools/setup.sh
+
+build: setup
+	@cmake --preset $(PRESET)
+	@cmake --build --preset $(PRESET) -j $(JOBS)
+
+run: build
+	@$(BUILD)/bin/dovetail run "$(PROMPT)"
+
+test: build
+	@ctest --preset $(PRESET) -j $(JOBS)
+
+dev asan tsan:
+	@$(MAKE) --no-print-directory test PRESET=$@
+
+clean:
+	@rm -rf build
