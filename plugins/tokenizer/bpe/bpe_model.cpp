@@ -1,0 +1,276 @@
+#include "bpe_model.hpp"
+
+#include <algorithm>
+
+#include "byte_symbols.hpp"
+#include "error.hpp"
+#include "utf8.hpp"
+
+namespace dovetail::bpe {
+namespace {
+
+// Below this many symbols scanning beats the heap (measured on the Qwen3 vocabulary).
+constexpr size_t kQuadraticSymbols = 48;
+
+// A binary min-heap over (rank, position) in one integer, so ties fall to the leftmost pair.
+void heap_push(std::vector<uint64_t>* heap, uint64_t value, uint64_t* steps) {
+  size_t i = heap->size();
+  heap->push_back(value);
+  while (i > 0) {
+    const size_t parent = (i - 1) / 2;
+    if ((*heap)[parent] <= value) break;
+    (*heap)[i] = (*heap)[parent];
+    i = parent;
+    ++*steps;
+  }
+  (*heap)[i] = value;
+}
+
+uint64_t heap_pop(std::vector<uint64_t>* heap, uint64_t* steps) {
+  const uint64_t top = heap->front();
+  const uint64_t value = heap->back();
+  heap->pop_back();
+  const size_t n = heap->size();
+  if (n == 0) return top;
+  size_t i = 0;
+  for (size_t child = 1; child < n; child = 2 * i + 1) {
+    if (child + 1 < n && (*heap)[child + 1] < (*heap)[child]) ++child;
+    if ((*heap)[child] >= value) break;
+    (*heap)[i] = (*heap)[child];
+    i = child;
+    ++*steps;
+  }
+  (*heap)[i] = value;
+  return top;
+}
+
+}  // namespace
+
+void BpeModel::encode(std::string_view text, uint32_t begin, uint32_t end, MergeScratch* scratch,
+                      std::vector<Token>* out) const {
+  ++scratch->work.pieces;
+  const std::string_view piece = text.substr(begin, end - begin);
+  if (piece.size() > kMaxCachedBytes) {
+    const uint32_t whole = ignore_merges_ ? find_piece(piece, scratch) : kNoId;
+    if (whole != kNoId) return out->push_back({whole, 0, begin, end});
+    return encode_uncached(piece, begin, Merger::kAuto, scratch, out);
+  }
+
+  const WordCache::Key key = WordCache::key_of(piece, text.size() - begin);
+  WordCache::Entry& entry = scratch->cache.slot(key);
+  if (WordCache::matches(entry, key)) {
+    ++scratch->work.cache_hits;
+    uint32_t token_begin = begin;
+    for (uint32_t i = 0; i < entry.n_tokens; ++i) {
+      const uint32_t token_end = begin + entry.ends[i];
+      out->push_back({entry.ids[i], 0, token_begin, token_end});
+      token_begin = token_end;
+    }
+    return;
+  }
+
+  const size_t first = out->size();
+  const uint32_t whole = ignore_merges_ ? find_piece(piece, scratch) : kNoId;
+  if (whole != kNoId) {
+    out->push_back({whole, 0, begin, end});
+  } else {
+    encode_uncached(piece, begin, Merger::kAuto, scratch, out);
+  }
+  // Only what tiles the piece is kept: where a character vanished, spans have gaps.
+  const size_t n = out->size() - first;
+  if (n == 0 || n > kMaxCachedTokens || (*out)[first].begin != begin || out->back().end != end)
+    return;
+  for (size_t i = first + 1; i < out->size(); ++i) {
+    if ((*out)[i].begin != (*out)[i - 1].end) return;
+  }
+  std::copy_n(key.words, 3, entry.key);
+  for (size_t i = 0; i < n; ++i) {
+    entry.ids[i] = (*out)[first + i].id;
+    entry.ends[i] = static_cast<uint8_t>((*out)[first + i].end - begin);
+  }
+  entry.key_len = key.len;
+  entry.n_tokens = static_cast<uint8_t>(n);
+}
+
+void BpeModel::encode_uncached(std::string_view piece, uint32_t base, Merger merger,
+                               MergeScratch* scratch, std::vector<Token>* out) const {
+  split_into_symbols(piece, scratch);
+  std::vector<MergeScratch::Symbol>& symbols = scratch->symbols;
+  if (merger == Merger::kAuto) {
+    merger = symbols.size() <= kQuadraticSymbols ? Merger::kQuadratic : Merger::kHeap;
+  }
+  if (symbols.size() > 1)
+    merger == Merger::kQuadratic ? merge_quadratic(scratch) : merge_with_heap(scratch);
+  for (const auto& s : symbols) {
+    out->push_back({s.id, 0, uint64_t{base} + s.begin, uint64_t{base} + s.end});
+  }
+}
+
+uint32_t BpeModel::find_piece(std::string_view piece, MergeScratch* scratch) const {
+  if (!byte_level_) return vocabulary_.find(piece);
+  scratch->text.clear();
+  append_symbols(piece, &scratch->text);
+  return vocabulary_.find(scratch->text);
+}
+
+// ---- the first symbols, each with the rank of its pair
+
+void BpeModel::split_into_symbols(std::string_view piece, MergeScratch* scratch) const {
+  scratch->symbols.clear();
+  if (byte_level_) return split_into_bytes(piece, scratch);
+  split_into_characters(piece, scratch);
+  auto& symbols = scratch->symbols;
+  for (size_t i = 0; i + 1 < symbols.size(); ++i) {
+    symbols[i].rank = merges_.rank(symbols[i].id, symbols[i + 1].id);
+  }
+  if (!symbols.empty()) symbols.back().rank = kNoRank;
+  scratch->work.pair_lookups += symbols.size();
+}
+
+void BpeModel::split_into_bytes(std::string_view piece, MergeScratch* scratch) const {
+  auto& symbols = scratch->symbols;
+  uint8_t last = 0;
+  for (uint32_t i = 0; i < piece.size(); ++i) {
+    const auto byte = static_cast<uint8_t>(piece[i]);
+    uint32_t id = id_of_byte_[byte];
+    if (id == kNoId) {  // a vocabulary that lacks this byte
+      if (unk_id_ == kNoId) continue;
+      id = unk_id_;
+      if (fuse_unk_ && !symbols.empty() && symbols.back().id == id && symbols.back().end == i) {
+        symbols.back().end = i + 1;
+        continue;
+      }
+    }
+    if (!symbols.empty()) {
+      MergeScratch::Symbol& before = symbols.back();
+      const bool both_known = id != unk_id_ && before.id != unk_id_;
+      before.rank =
+          both_known ? rank_of_bytes_[size_t{last} << 8 | byte] : merges_.rank(before.id, id);
+    }
+    symbols.push_back({id, i, i + 1, kNoRank});
+    last = byte;
+  }
+  scratch->work.pair_lookups += symbols.size();
+}
+
+void BpeModel::split_into_characters(std::string_view piece, MergeScratch* scratch) const {
+  for (uint32_t pos = 0; pos < piece.size();) {
+    const uint32_t end = pos + utf8_len(static_cast<uint8_t>(piece[pos]));
+    std::string_view text = piece.substr(pos, end - pos);
+    if (!prefix_.empty() || !suffix_.empty()) {
+      scratch->text.assign(pos > 0 ? prefix_ : "");
+      scratch->text.append(text);
+      if (end == piece.size()) scratch->text.append(suffix_);
+      text = scratch->text;
+    }
+    const uint32_t id = vocabulary_.find(text);
+    if (id != kNoId) {
+      scratch->symbols.push_back({id, pos, end, kNoRank});
+    } else {
+      add_unknown(text, pos, end, scratch);
+    }
+    pos = end;
+  }
+}
+
+// A character without a token: its bytes, or the unknown token, or nothing.
+void BpeModel::add_unknown(std::string_view looked_up, uint32_t begin, uint32_t end,
+                           MergeScratch* scratch) const {
+  auto& symbols = scratch->symbols;
+  if (byte_fallback_) {
+    const bool all = std::all_of(looked_up.begin(), looked_up.end(), [this](char c) {
+      return fallback_of_byte_[static_cast<uint8_t>(c)] != kNoId;
+    });
+    if (all) {
+      // Where a prefix or suffix was added, its bytes share the ends of the character's span.
+      for (uint32_t i = 0; i < looked_up.size(); ++i) {
+        const uint32_t from = std::min(begin + i, end);
+        const uint32_t to = i + 1 == looked_up.size() ? end : std::min(begin + i + 1, end);
+        symbols.push_back(
+            {fallback_of_byte_[static_cast<uint8_t>(looked_up[i])], from, to, kNoRank});
+      }
+      return;
+    }
+  }
+  if (unk_id_ == kNoId) return;
+  if (fuse_unk_ && !symbols.empty() && symbols.back().id == unk_id_ &&
+      symbols.back().end == begin) {
+    symbols.back().end = end;
+    return;
+  }
+  symbols.push_back({unk_id_, begin, end, kNoRank});
+}
+
+// ---- the two mergers
+
+void BpeModel::merge_quadratic(MergeScratch* scratch) const {
+  using Symbol = MergeScratch::Symbol;
+  std::vector<Symbol>& symbols = scratch->symbols;
+  Symbol* const s = symbols.data();
+  size_t n = symbols.size();
+  while (n > 1) {
+    size_t best = 0;
+    for (size_t i = 1; i + 1 < n; ++i) {
+      if (s[i].rank < s[best].rank) best = i;
+    }
+    scratch->work.steps += n;
+    if (s[best].rank == kNoRank) break;
+    s[best].id = merges_.result(s[best].rank);
+    s[best].end = s[best + 1].end;
+    std::copy(s + best + 2, s + n, s + best + 1);
+    --n;
+    s[best].rank = best + 1 < n ? merges_.rank(s[best].id, s[best + 1].id) : kNoRank;
+    if (best > 0) s[best - 1].rank = merges_.rank(s[best - 1].id, s[best].id);
+    scratch->work.pair_lookups += 2;
+  }
+  symbols.resize(n);
+}
+
+void BpeModel::merge_with_heap(MergeScratch* scratch) const {
+  auto& symbols = scratch->symbols;
+  auto& previous = scratch->previous;
+  auto& next = scratch->next;
+  auto& heap = scratch->heap;
+  const auto n = static_cast<uint32_t>(symbols.size());
+  uint64_t* const steps = &scratch->work.steps;
+  previous.resize(n);
+  next.resize(n);
+  heap.clear();
+  for (uint32_t i = 0; i < n; ++i) {
+    previous[i] = i - 1;  // wraps to kNoId at the left end
+    next[i] = i + 1;      // n is the right end
+    if (symbols[i].rank != kNoRank) heap.push_back(uint64_t{symbols[i].rank} << 32 | i);
+  }
+  std::make_heap(heap.begin(), heap.end(), std::greater<>());
+  *steps += n;
+
+  while (!heap.empty()) {
+    const uint64_t top = heap_pop(&heap, steps);
+    const auto rank = static_cast<uint32_t>(top >> 32);
+    const auto i = static_cast<uint32_t>(top);
+    if (symbols[i].rank != rank) continue;  // this pair is gone
+    const uint32_t right = next[i];
+    symbols[i].id = merges_.result(rank);
+    symbols[i].end = symbols[right].end;
+    symbols[right].rank = kNoRank;
+    next[i] = next[right];
+    if (next[i] < n) previous[next[i]] = i;
+
+    const auto refresh = [&](uint32_t left) {
+      symbols[left].rank =
+          next[left] < n ? merges_.rank(symbols[left].id, symbols[next[left]].id) : kNoRank;
+      if (symbols[left].rank != kNoRank) {
+        heap_push(&heap, uint64_t{symbols[left].rank} << 32 | left, steps);
+      }
+      ++scratch->work.pair_lookups;
+    };
+    refresh(i);
+    if (previous[i] != kNoId) refresh(previous[i]);
+  }
+
+  size_t kept = 0;
+  for (uint32_t i = 0; i < n; i = next[i]) symbols[kept++] = symbols[i];
+  symbols.resize(kept);
+}
+
+}  // namespace dovetail::bpe

@@ -1,0 +1,66 @@
+#include "vocabulary.hpp"
+
+#include <bit>
+
+#include "error.hpp"
+#include "hash.hpp"
+
+namespace dovetail::bpe {
+
+void Vocabulary::reserve(uint64_t n) {
+  if (n > kMaxIds)
+    fail_format("vocabulary has " + std::to_string(n) + " tokens, at most 10000000 are supported");
+  places_.reserve(n);
+  text_.reserve(n * 8);
+  rehash(std::bit_ceil(n * 2 + 16));
+}
+
+void Vocabulary::rehash(size_t n_slots) {
+  slots_.assign(n_slots, kNoId);
+  for (uint32_t id = 0; id < places_.size(); ++id) {
+    if (places_[id].len == kNoId) continue;
+    size_t slot = hash_bytes(at(id)) & (n_slots - 1);
+    while (slots_[slot] != kNoId) slot = (slot + 1) & (n_slots - 1);
+    slots_[slot] = id;
+  }
+}
+
+void Vocabulary::add(std::string_view content, int64_t id) {
+  if (id < 0 || id >= kMaxIds) {
+    fail_format("token \"" + std::string(content) + "\" has id " + std::to_string(id) +
+                ", expected 0 to 9999999");
+  }
+  if ((uint64_t{n_tokens_} + 1) * 2 > slots_.size())
+    rehash(std::bit_ceil((size_t{n_tokens_} + 16) * 4));
+  size_t slot = hash_bytes(content) & (slots_.size() - 1);
+  for (; slots_[slot] != kNoId; slot = (slot + 1) & (slots_.size() - 1)) {
+    if (at(slots_[slot]) == content)
+      fail_format("token \"" + std::string(content) + "\" is listed twice");
+  }
+  const auto index = static_cast<uint32_t>(id);
+  if (index >= places_.size()) places_.resize(index + 1);
+  if (places_[index].len != kNoId) {
+    fail_format("id " + std::to_string(id) + " belongs to \"" + std::string(at(index)) +
+                "\" and to \"" + std::string(content) + "\"");
+  }
+  places_[index] = {text_.size(), static_cast<uint32_t>(content.size())};
+  text_.append(content);
+  slots_[slot] = index;
+  ++n_tokens_;
+}
+
+uint32_t Vocabulary::find(std::string_view content) const {
+  if (slots_.empty()) return kNoId;
+  for (size_t slot = hash_bytes(content) & (slots_.size() - 1); slots_[slot] != kNoId;
+       slot = (slot + 1) & (slots_.size() - 1)) {
+    if (at(slots_[slot]) == content) return slots_[slot];
+  }
+  return kNoId;
+}
+
+std::optional<std::string_view> Vocabulary::content(uint32_t id) const {
+  if (id >= places_.size() || places_[id].len == kNoId) return std::nullopt;
+  return at(id);
+}
+
+}  // namespace dovetail::bpe
