@@ -1,0 +1,214 @@
+// File and FileWriter over the system calls, with errors that name the file and the cause.
+#include "core/base/files.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cctype>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <new>
+#include <system_error>
+
+namespace dovetail::core {
+namespace {
+
+namespace fs = std::filesystem;
+
+const char* kind_of(mode_t mode) {
+  if (S_ISDIR(mode)) return "a folder";
+  if (S_ISFIFO(mode)) return "a pipe";
+  if (S_ISSOCK(mode)) return "a socket";
+  if (S_ISCHR(mode) || S_ISBLK(mode)) return "a device";
+  return "something else";
+}
+
+std::string free_space_text(const fs::path& path) {
+  struct statvfs info {};
+  if (statvfs(path.c_str(), &info) != 0) return {};
+  return ", " + bytes_text(uint64_t{info.f_bavail} * info.f_frsize) + " free";
+}
+
+Status write_all(int fd, const char* p, size_t n, int* error) {
+  while (n > 0) {
+    const ssize_t got = ::write(fd, p, n);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) {
+      *error = errno;
+      return io_error("write failed");
+    }
+    p += got;
+    n -= static_cast<size_t>(got);
+  }
+  return Status::ok();
+}
+
+}  // namespace
+
+std::string errno_text(int error) {
+  std::string text = std::generic_category().message(error);
+  if (!text.empty()) text[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(text[0])));
+  return text;
+}
+
+std::string bytes_text(uint64_t n_bytes) {
+  if (n_bytes < 1024) return std::to_string(n_bytes) + " bytes";
+  constexpr const char* kUnits[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  double value = static_cast<double>(n_bytes) / 1024;
+  size_t unit = 0;
+  for (; value >= 1023.95 && unit + 1 < std::size(kUnits); ++unit) value /= 1024;
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f %s", value, kUnits[unit]);
+  return text;
+}
+
+Result<std::shared_ptr<File>> File::open(const fs::path& path, std::string name) {
+  if (name.empty()) name = path.string();
+  // O_NONBLOCK: opening a pipe must not wait for its other end.
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  if (fd < 0) return io_error(name + ": cannot open: " + errno_text(errno));
+  struct stat info {};
+  if (fstat(fd, &info) != 0) {
+    const int error = errno;
+    ::close(fd);
+    return io_error(name + ": cannot look at it: " + errno_text(error));
+  }
+  if (!S_ISREG(info.st_mode)) {
+    ::close(fd);
+    return io_error(name + ": is " + kind_of(info.st_mode) + ", expected a file");
+  }
+  return std::shared_ptr<File>(new File(fd, std::move(name), static_cast<uint64_t>(info.st_size)));
+}
+
+File::~File() {
+  if (mapped_ != nullptr) munmap(const_cast<std::byte*>(mapped_), size_);
+  ::close(fd_);
+}
+
+Status File::read_at(uint64_t offset, void* dst, uint64_t n) const {
+  if (offset > size_ || n > size_ - offset) {
+    return bad_format(name_ + ": " + bytes_text(n) + " at byte " + std::to_string(offset) +
+                      " are wanted, but the file has " + std::to_string(size_));
+  }
+  auto* out = static_cast<char*>(dst);
+  while (n > 0) {
+    const ssize_t got = pread(fd_, out, n, static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return io_error(name_ + ": cannot read: " + errno_text(errno));
+    if (got == 0) return bad_format(name_ + ": became shorter while it was read, at byte " + std::to_string(offset));
+    out += got;
+    offset += static_cast<uint64_t>(got);
+    n -= static_cast<uint64_t>(got);
+  }
+  return Status::ok();
+}
+
+Result<std::string> File::read_all(uint64_t max_bytes) const {
+  if (size_ > max_bytes) {
+    return invalid(name_ + ": has " + bytes_text(size_) + ", expected at most " + bytes_text(max_bytes));
+  }
+  std::string out;
+  try {
+    out.resize(size_);
+  } catch (const std::bad_alloc&) {
+    return Status(Code::kNoMemory, name_ + ": no memory for its " + bytes_text(size_));
+  }
+  DVT_TRY(read_at(0, out.data(), size_));
+  return out;
+}
+
+Result<std::span<const std::byte>> File::map() const {
+  if (size_ == 0) return std::span<const std::byte>();
+  const std::lock_guard lock(map_once_);
+  if (mapped_ == nullptr) {
+    void* p = mmap(nullptr, size_, PROT_READ, MAP_SHARED, fd_, 0);
+    if (p == MAP_FAILED) return io_error(name_ + ": cannot map: " + errno_text(errno));
+    mapped_ = static_cast<const std::byte*>(p);
+  }
+  return std::span<const std::byte>(mapped_, size_);
+}
+
+Result<std::unique_ptr<FileWriter>> FileWriter::create(const fs::path& path) {
+  const std::string name = path.string();
+  struct stat info {};
+  const bool exists = stat(path.c_str(), &info) == 0;
+  if (exists && S_ISDIR(info.st_mode)) return io_error(name + ": is a folder, expected a file to write");
+  if (exists && !S_ISREG(info.st_mode)) {
+    const int fd = ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY);
+    if (fd < 0) return io_error(name + ": cannot write: " + errno_text(errno));
+    return std::unique_ptr<FileWriter>(new FileWriter(fd, name));
+  }
+
+  std::error_code ignored;
+  fs::path target = exists ? fs::canonical(path, ignored) : path;  // a link stays, its file is replaced
+  if (target.empty()) target = path;
+  static std::atomic<uint32_t> counter{0};
+  for (int attempt = 0; attempt < 100; ++attempt) {
+    const fs::path temp = target.parent_path() / ("." + target.filename().string() + ".part-" +
+                                                  std::to_string(getpid()) + "-" + std::to_string(counter++));
+    const int fd = ::open(temp.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd < 0 && errno == EEXIST) continue;
+    if (fd < 0) return io_error(name + ": cannot write there: " + errno_text(errno));
+    if (exists) (void)!fchmod(fd, info.st_mode & 07777);
+    std::unique_ptr<FileWriter> writer(new FileWriter(fd, name));
+    writer->temp_ = temp;
+    writer->final_ = target;
+    return writer;
+  }
+  return io_error(name + ": cannot make a temporary file beside it");
+}
+
+FileWriter::~FileWriter() {
+  if (fd_ >= 0) ::close(fd_);
+  if (!temp_.empty()) unlink(temp_.c_str());
+}
+
+Status FileWriter::failed(const char* what, int error) const {
+  if (error != ENOSPC && error != EDQUOT) return io_error(name_ + ": " + what + ": " + errno_text(error));
+  const fs::path folder = final_.has_parent_path() ? final_.parent_path() : fs::path(".");
+  return io_error(name_ + ": " + (error == EDQUOT ? "the disk quota is used up" : "the disk is full") + " after " +
+                  bytes_text(n_written_) + (temp_.empty() ? std::string() : free_space_text(folder)) +
+                  "; free some space or write somewhere else");
+}
+
+Status FileWriter::write(std::string_view bytes) {
+  int error = 0;
+  if (!write_all(fd_, bytes.data(), bytes.size(), &error)) return failed("cannot write", error);
+  n_written_ += bytes.size();
+  return Status::ok();
+}
+
+Status FileWriter::write(std::span<const std::byte> bytes) {
+  return write(std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+}
+
+Status FileWriter::commit() {
+  if (!temp_.empty() && fsync(fd_) != 0 && errno != EINVAL) return failed("cannot write to the disk", errno);
+  const int fd = fd_;
+  fd_ = -1;
+  if (::close(fd) != 0 && errno != EINTR) return failed("cannot write to the disk", errno);
+  if (temp_.empty()) return Status::ok();
+  if (rename(temp_.c_str(), final_.c_str()) != 0) return failed("cannot put it in place", errno);
+  temp_.clear();
+  // The new name is on the disk once its folder is; a file system that cannot say is not an error.
+  const fs::path folder = final_.has_parent_path() ? final_.parent_path() : fs::path(".");
+  const int folder_fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder_fd >= 0) {
+    (void)fsync(folder_fd);
+    ::close(folder_fd);
+  }
+  return Status::ok();
+}
+
+Status write_file(const fs::path& path, std::string_view bytes) {
+  DVT_TRY(const std::unique_ptr<FileWriter> writer, FileWriter::create(path));
+  DVT_TRY(writer->write(bytes));
+  return writer->commit();
+}
+
+}  // namespace dovetail::core

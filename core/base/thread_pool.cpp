@@ -1,0 +1,210 @@
+// The pool's protocol: publish a job by its number, count lanes down, meet at a barrier.
+//
+// Sequentially consistent stores before notify: the waiter counts itself in before it looks at the
+// word again, so one of the two always sees the other.
+#include "core/base/thread_pool.hpp"
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <system_error>
+
+#include "core/base/assert.hpp"
+
+namespace dovetail::core {
+namespace {
+
+constexpr uint32_t kSpins = 2000;  // some 20 to 80 us: longer than an op, shorter than a scheduling tick
+
+// What the current thread is doing for a pool.
+struct Place {
+  const ThreadPool* pool = nullptr;
+  uint32_t lane = 0;
+  bool alone = false;  // a team of one inside a job: its barrier has nobody to wait for
+};
+thread_local Place t_place;
+
+inline void relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("isb" ::: "memory");
+#endif
+}
+
+// Threads started inside it take no signals, so that Ctrl-C reaches the main thread.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_;
+};
+
+uint32_t affinity_cores() {
+  for (int n_cpus = 1024; n_cpus <= 1 << 20; n_cpus *= 4) {  // the kernel refuses a mask that is too small
+    cpu_set_t* mask = CPU_ALLOC(n_cpus);
+    const size_t n_bytes = CPU_ALLOC_SIZE(n_cpus);
+    const int count = sched_getaffinity(0, n_bytes, mask) == 0 ? CPU_COUNT_S(n_bytes, mask) : 0;
+    CPU_FREE(mask);
+    if (count > 0) return static_cast<uint32_t>(count);
+  }
+  return std::max(1u, std::thread::hardware_concurrency());
+}
+
+}  // namespace
+
+ThreadPool::ThreadPool(uint32_t n_lanes) {
+  const uint32_t wanted = std::max(1u, n_lanes);
+  const SignalsBlocked blocked;
+  threads_.reserve(wanted - 1);
+  try {
+    for (uint32_t lane = 1; lane < wanted; ++lane) threads_.emplace_back([this, lane] { worker(lane); });
+  } catch (const std::system_error&) {
+    // A limit on threads: the lanes there are do all the work.
+  }
+  n_lanes_ = static_cast<uint32_t>(threads_.size()) + 1;
+  spins_ = n_lanes_ <= affinity_cores() ? kSpins : 0;
+  // Threads read n_lanes_ and spins_ only after the first job is published.
+}
+
+ThreadPool::~ThreadPool() {
+  stop_.store(true);
+  job_number_.fetch_add(1);
+  job_number_.notify_all();
+  for (std::thread& t : threads_) t.join();
+}
+
+void ThreadPool::wait_while(const std::atomic<uint32_t>& word, uint32_t value) const {
+  for (uint32_t i = 0; i < spins_; ++i) {
+    if (word.load(std::memory_order_acquire) != value) return;
+    relax();
+  }
+  word.wait(value);
+}
+
+void ThreadPool::worker(uint32_t lane) {
+  pthread_setname_np(pthread_self(), ("dvt-lane-" + std::to_string(lane)).c_str());
+  t_place = {this, lane, false};
+  uint32_t seen = 0;
+  job_number_.wait(seen);
+  while (!stop_.load()) {
+    ++seen;
+    job_.fn(job_.arg, lane, n_lanes_);
+    if (n_running_.fetch_sub(1) == 1) n_running_.notify_one();
+    wait_while(job_number_, seen);
+  }
+}
+
+void ThreadPool::run_job(TeamFn fn, void* arg) {
+  job_ = {fn, arg};
+  n_running_.store(n_lanes_ - 1, std::memory_order_relaxed);
+  job_number_.fetch_add(1);
+  job_number_.notify_all();
+  t_place = {this, 0, false};
+  fn(arg, 0, n_lanes_);
+  t_place = {};
+  for (uint32_t left; (left = n_running_.load(std::memory_order_acquire)) != 0;) wait_while(n_running_, left);
+}
+
+void ThreadPool::team_run(TeamFn fn, void* arg) {
+  const Place before = t_place;
+  if (before.pool == this) {
+    t_place.alone = true;
+    fn(arg, 0, 1);
+    t_place = before;
+    return;
+  }
+  const std::lock_guard lock(one_job_);
+  run_job(fn, arg);
+  t_place = before;  // another pool's lane may have called
+}
+
+void ThreadPool::team_barrier() {
+  DVT_ASSERT(t_place.pool == this);
+  if (t_place.alone || n_lanes_ == 1) return;
+  const uint32_t phase = phase_.load(std::memory_order_relaxed);
+  if (n_arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == n_lanes_) {
+    n_arrived_.store(0, std::memory_order_relaxed);
+    phase_.store(phase + 1);
+    phase_.notify_all();
+    return;
+  }
+  wait_while(phase_, phase);
+}
+
+void ThreadPool::parallel_for(uint64_t n, uint64_t grain, RangeFn fn, void* arg) {
+  if (n == 0) return;
+  grain = std::max<uint64_t>(grain, 1);
+  const bool nested = t_place.pool == this;
+  const uint32_t own_lane = nested ? t_place.lane : 0;
+  uint64_t done = 0;
+  const auto take_piece = [&] {
+    const uint64_t end = n - done <= grain ? n : done + grain;
+    fn(arg, done, end, own_lane);
+    done = end;
+  };
+
+  std::unique_lock lock(one_job_, std::defer_lock);
+  while (done < n && (nested || n - done <= grain || n_lanes_ == 1 || !lock.try_lock())) take_piece();
+  if (done == n) return;
+
+  struct Range {
+    std::atomic<uint64_t> next;
+    uint64_t n, grain;
+    RangeFn fn;
+    void* arg;
+  } range{{done}, n, grain, fn, arg};
+  const Place before = t_place;
+  run_job(
+      [](void* p, uint32_t lane, uint32_t) noexcept {
+        Range& r = *static_cast<Range*>(p);
+        for (uint64_t begin = r.next.load(std::memory_order_relaxed); begin < r.n;) {
+          const uint64_t end = r.n - begin <= r.grain ? r.n : begin + r.grain;
+          if (!r.next.compare_exchange_weak(begin, end, std::memory_order_relaxed)) continue;
+          r.fn(r.arg, begin, end, lane);
+          begin = r.next.load(std::memory_order_relaxed);
+        }
+      },
+      &range);
+  t_place = before;
+}
+
+uint32_t ThreadPool::default_lanes() {
+  const uint32_t cores = affinity_cores();
+  std::ifstream in("/proc/self/cgroup");
+  std::stringstream membership;
+  membership << in.rdbuf();
+  const double quota = cpu_quota("/sys/fs/cgroup", membership.str());
+  if (quota <= 0) return cores;
+  return std::clamp(static_cast<uint32_t>(std::ceil(std::min(quota, 1e6))), 1u, cores);
+}
+
+double cpu_quota(const std::filesystem::path& root, std::string_view membership) {
+  const size_t line = membership.find("0::/");
+  if (line == std::string_view::npos) return 0;
+  std::string_view group = membership.substr(line + 4);
+  group = group.substr(0, group.find('\n'));
+  double least = 0;
+  for (std::filesystem::path dir = root / std::filesystem::path(group);; dir = dir.parent_path()) {
+    std::ifstream in(dir / "cpu.max");  // "max 100000" or "150000 100000"
+    double quota = 0, period = 0;
+    if (in >> quota >> period && quota > 0 && period > 0) {
+      least = least == 0 ? quota / period : std::min(least, quota / period);
+    }
+    if (dir == root || !dir.has_relative_path() || dir == dir.parent_path()) return least;
+  }
+}
+
+}  // namespace dovetail::core
