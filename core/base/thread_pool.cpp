@@ -20,7 +20,8 @@
 namespace dovetail::core {
 namespace {
 
-constexpr uint32_t kSpins = 2000;  // some 20 to 80 us: longer than an op, shorter than a scheduling tick
+constexpr uint32_t kSpins = 2000;   // some 20 to 80 us: longer than an op, shorter than a scheduling tick
+constexpr uint32_t kFewSpins = 64;  // where spinning did not pay
 
 // What the current thread is doing for a pool.
 struct Place {
@@ -29,6 +30,18 @@ struct Place {
   bool alone = false;  // a team of one inside a job: its barrier has nobody to wait for
 };
 thread_local Place t_place;
+
+// Spinning pays while the other lanes run. When the scheduler puts two lanes on one core, because
+// other programs keep the rest busy, it only keeps the other lane from arriving: so each thread
+// learns from its last waits, and looks again now and then.
+struct SpinBudget {
+  uint32_t n_spins = kSpins;
+  uint32_t n_waits = 0;
+
+  uint32_t next(uint32_t most) { return std::min(most, ++n_waits % 64 == 0 ? kSpins : n_spins); }
+  void learn(bool paid) { n_spins = paid ? std::min(kSpins, n_spins * 2) : std::max(kFewSpins, n_spins / 2); }
+};
+thread_local SpinBudget t_spin_budget;
 
 inline void relax() {
 #if defined(__x86_64__)
@@ -87,10 +100,15 @@ ThreadPool::~ThreadPool() {
 }
 
 void ThreadPool::wait_while(const std::atomic<uint32_t>& word, uint32_t value) const {
-  for (uint32_t i = 0; i < spins_; ++i) {
-    if (word.load(std::memory_order_acquire) != value) return;
+  const uint32_t n_spins = t_spin_budget.next(spins_);
+  for (uint32_t i = 0; i < n_spins; ++i) {
+    if (word.load(std::memory_order_acquire) != value) {
+      t_spin_budget.learn(true);
+      return;
+    }
     relax();
   }
+  t_spin_budget.learn(false);
   word.wait(value);
 }
 
