@@ -1,9 +1,9 @@
 // Node's accessors, and the hash index that keeps lookups in huge maps (a vocabulary) constant time.
 #include "core/base/node.hpp"
 
-#include <algorithm>
-#include <cassert>
 #include <functional>
+
+#include "core/base/assert.hpp"
 
 namespace dovetail::core {
 namespace {
@@ -115,42 +115,42 @@ const char* Node::kind_name() const {
 }
 
 bool Node::as_bool() const {
-  assert(kind_ == Kind::kBool);
+  DVT_ASSERT(kind_ == Kind::kBool);
   return bool_;
 }
 
 int64_t Node::as_int() const {
-  assert(kind_ == Kind::kInt);
+  DVT_ASSERT(kind_ == Kind::kInt);
   return int_;
 }
 
 double Node::as_float() const {
-  assert(is_number());
+  DVT_ASSERT(is_number());
   return kind_ == Kind::kInt ? static_cast<double>(int_) : float_;
 }
 
 const std::string& Node::as_string() const {
-  assert(kind_ == Kind::kString);
+  DVT_ASSERT(kind_ == Kind::kString);
   return text_;
 }
 
 const std::vector<Node>& Node::items() const {
-  assert(kind_ == Kind::kList);
+  DVT_ASSERT(kind_ == Kind::kList);
   return items_;
 }
 
 std::vector<Node>& Node::items() {
-  assert(kind_ == Kind::kList);
+  DVT_ASSERT(kind_ == Kind::kList);
   return items_;
 }
 
 const std::vector<Node::Entry>& Node::entries() const {
-  assert(kind_ == Kind::kMap);
+  DVT_ASSERT(kind_ == Kind::kMap);
   return entries_;
 }
 
 std::vector<Node::Entry>& Node::entries() {
-  assert(kind_ == Kind::kMap);
+  DVT_ASSERT(kind_ == Kind::kMap);
   index_.reset();  // the caller may rename or move entries
   return entries_;
 }
@@ -180,7 +180,7 @@ Node* Node::find(std::string_view key) {
 }
 
 Node& Node::set(std::string_view key, Node value) {
-  assert(kind_ == Kind::kMap);
+  DVT_ASSERT(kind_ == Kind::kMap);
   if (Node* old = find(key)) {
     *old = std::move(value);
     return *old;
