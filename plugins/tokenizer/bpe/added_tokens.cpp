@@ -40,7 +40,8 @@ class LiteralCursor {
   explicit LiteralCursor(std::span<const ByteRange> ranges) : ranges_(ranges) {}
 
   bool meets(uint64_t begin, uint64_t end) {
-    while (next_ < ranges_.size() && ranges_[next_].end <= begin) ++next_;
+    const auto is_past = [begin](const ByteRange& r) { return r.end <= begin || r.begin == r.end; };
+    while (next_ < ranges_.size() && is_past(ranges_[next_])) ++next_;
     return next_ < ranges_.size() && ranges_[next_].begin < end;
   }
   bool empty() const { return ranges_.empty(); }

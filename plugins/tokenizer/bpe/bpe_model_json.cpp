@@ -104,7 +104,8 @@ void BpeModel::read_merges(const JsonView& section, const std::string& path) {
     std::string_view tail = right;
     if (!prefix_.empty() && tail.starts_with(prefix_)) tail.remove_prefix(prefix_.size());
     joined.assign(left).append(tail);
-    merges_.add(id_of(left), id_of(right), id_of(joined));
+    const uint32_t left_id = id_of(left), right_id = id_of(right);
+    merges_.add(left_id, right_id, id_of(joined));
   }
 }
 

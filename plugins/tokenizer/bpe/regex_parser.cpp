@@ -68,10 +68,9 @@ class Parser {
   void emit(std::string syntax) { program_.items.push_back({-1, std::move(syntax)}); }
   void emit(const CodePointSet& set) {
     auto& sets = program_.sets;
-    const auto it = std::find(sets.begin(), sets.end(), set);
-    if (it == sets.end()) sets.push_back(set);
-    program_.items.push_back(
-        {static_cast<int>(it == sets.end() ? sets.size() - 1 : it - sets.begin()), ""});
+    const auto index = std::find(sets.begin(), sets.end(), set) - sets.begin();
+    if (static_cast<size_t>(index) == sets.size()) sets.push_back(set);
+    program_.items.push_back({static_cast<int>(index), ""});
   }
   void wrap(size_t first_item) {
     program_.items.insert(program_.items.begin() + static_cast<ptrdiff_t>(first_item), {-1, "(?:"});

@@ -26,9 +26,9 @@ namespace dovetail::bpe {
 
 struct EncodeOptions {
   AddedMatching matching = AddedMatching::kAll;
-  std::span<const ByteRange> literal;  // sorted: no added token is matched in or across these
-  bool add_special = false;            // run the post-processor
-  bool strict_utf8 = false;            // refuse broken UTF-8 instead of replacing it by U+FFFD
+  std::span<const ByteRange> literal{};  // sorted: no added token is matched in or across these
+  bool add_special = false;              // run the post-processor
+  bool strict_utf8 = false;              // refuse broken UTF-8 instead of replacing it by U+FFFD
 };
 
 class Tokenizer {

@@ -1,0 +1,88 @@
+// How fast the BPE tokenizer is on one core: MB of text a second for loading, encoding, decoding.
+//
+//   tokenizer_bench TOKENIZER.json TEXT
+//
+// Prints the best of several runs, cold (a first pass over the text) and with a warm word cache, the
+// two ways to split, and the time per byte on texts that are hard on a merger.
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tests/plugins/tokenizer/bpe/json_support.hpp"
+
+namespace {
+
+using dovetail::bpe::Token;
+using dovetail::bpe::Tokenizer;
+
+double seconds(const std::function<void()>& fn) {
+  const auto start = std::chrono::steady_clock::now();
+  fn();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+double best_of(int n, const std::function<void()>& fn) {
+  double best = seconds(fn);
+  for (int i = 1; i < n; ++i) best = std::min(best, seconds(fn));
+  return best;
+}
+
+void bench(const std::string& tokenizer_path, const std::string& text_path) {
+  using namespace dovetail::bpe;
+  const std::string json = test::read_file(tokenizer_path);
+  const std::string text = test::read_file(text_path);
+  const double mb = static_cast<double>(text.size()) / 1e6;
+
+  dovetail::core::Node root;
+  const double parse_s = seconds([&] { root = test::parse(json, tokenizer_path); });
+  std::unique_ptr<Tokenizer> t;
+  const double load_s = best_of(3, [&] { t = std::make_unique<Tokenizer>(test::view(root)); });
+  std::printf("load            %8.1f ms after %.1f ms of JSON\n", load_s * 1e3, parse_s * 1e3);
+
+  std::vector<Token> tokens;
+  const auto encode = [&](std::string_view s) {
+    tokens.clear();
+    t->encode(s, {}, &tokens);
+  };
+  const double cold_s = seconds([&] { encode(text); });
+  const double warm_s = best_of(7, [&] { encode(text); });
+  std::printf("encode, cold    %8.1f MB/s\n", mb / cold_s);
+  std::printf("encode, warm    %8.1f MB/s, %.2f bytes a token\n", mb / warm_s,
+              static_cast<double>(text.size()) / static_cast<double>(tokens.size()));
+
+  std::vector<uint32_t> ids;
+  for (const Token& token : tokens) ids.push_back(token.id);
+  const double decode_s = best_of(7, [&] { (void)t->decoder().decode(ids, false); });
+  std::printf("decode          %8.1f MB/s\n", mb / decode_s);
+
+  CutScratch scratch;
+  PreTokenizer by_regex;
+  by_regex.add_split_regex(kQwen2Pattern, SplitBehavior::kIsolated, false, PreTokenizer::Engine::kRegex);
+  const auto cut = [&](const PreTokenizer& p) {
+    Alignment ignored;
+    (void)p.cut(text, &scratch, &ignored);
+  };
+  std::printf("split           %8.1f MB/s\n", mb / best_of(7, [&] { cut(t->pre_tokenizer()); }));
+  std::printf("split by PCRE2  %8.1f MB/s (the Qwen2 pattern)\n", mb / best_of(3, [&] { cut(by_regex); }));
+
+  for (const char* unit : {"a", " ", "\n", "ab", "\xF0\x9F\x98\x80", "aGVsbG8gd29ybGQ"}) {
+    std::string hard;
+    while (hard.size() < (size_t{1} << 20)) hard += unit;
+    const double s = best_of(2, [&] { encode(hard); });
+    std::printf("1 MiB of %-16s %6.1f ns a byte\n", *unit == '\n' ? "\\n" : unit,
+                s * 1e9 / static_cast<double>(hard.size()));
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 3) {
+    std::fprintf(stderr, "usage: tokenizer_bench TOKENIZER.json TEXT\n");
+    return 2;
+  }
+  bench(argv[1], argv[2]);
+}
