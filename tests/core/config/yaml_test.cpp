@@ -142,6 +142,8 @@ TEST(Yaml, RefusesBytesThatAreNotText) {  // B092
   expect_fault("a: \xED\xA0\x80", ":1:4", "UTF-8");
   expect_fault("a: \xF4\x90\x80\x80", ":1:4", "UTF-8");
   expect_fault("a: \xC0\x80", ":1:4", "UTF-8");
+  expect_fault("a: \xE0\x80\x80", ":1:4", "UTF-8");
+  expect_fault("a: \xF0\x8F\xBF\xBF", ":1:4", "UTF-8");
   expect_fault("a: \xE2\x82", ":1:4", "UTF-8");
   expect_fault("a: x\0y"s, ":1:5", "0x00");
   expect_fault("a: x\ny: \x04z: 1", ":2:4", "0x04");  // yaml-cpp would end here
