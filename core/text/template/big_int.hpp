@@ -9,7 +9,7 @@ struct BigInt {
   boost::multiprecision::cpp_int v;
 };
 
-/// Results of more bits than this are refused (2 ** 10 ** 9).
+/// Results of more bits than this are refused (2 ** (10 ** 9)).
 inline constexpr unsigned kMaxBigIntBits = 1 << 16;
 
 }  // namespace dovetail::core::jinja

@@ -15,12 +15,14 @@ namespace dovetail::core::jinja {
 
 class Interpreter;
 
-/// Arguments matched to parameter names, as a Python call would.
+/// Arguments matched to parameter names, as a Python call would. Refers to the Args it was made of.
 class Bound {
  public:
   /// Fails on too many or unknown arguments, and on missing ones of the first `n_required`.
   Bound(std::string_view callee, const Args& args,
         std::initializer_list<std::string_view> parameters, size_t n_required = 0);
+
+  Bound(std::string_view, Args&&, std::initializer_list<std::string_view>, size_t = 0) = delete;
 
   /// The argument for parameter i, or null if it was not given.
   const Value* get(size_t i) const { return values_[i]; }

@@ -210,7 +210,7 @@ Args without_first(const Args& args, size_t n) {
 Value filter_map(Interpreter& in, const Value& v, const Args& args) {
   std::vector<Value> out;
   if (args.positional.empty()) {
-    const Bound bound("map", {{}, args.named}, {"attribute", "default"});
+    const Bound bound("map", args, {"attribute", "default"});
     if (!bound.given(0)) fail("map requires a filter's name or attribute=");
     const Getter get = attribute_getter(bound.at(0), bound.get(1), in);
     for (const Value& item : iterate(v, in.budget())) out.push_back(get(item));

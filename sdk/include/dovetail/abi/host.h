@@ -48,7 +48,8 @@ typedef struct dvt_host_v1 {
   void (*doc_release)(void* self, dvt_doc root) DVT_NX;
 
   /* Threads: the only pool. A lane is 0 .. n_lanes-1; the caller is lane 0.
-   * parallel_for: splits [0, n) into pieces of about `grain`, any lane takes any piece. [any]
+   * parallel_for: splits [0, n) into pieces of at most `grain`, any lane takes any piece. Once the
+   * call is cancelled, pieces are left out and it returns DVT_ECANCELLED. [any]
    * team_run: calls fn once per lane, at the same time; team_barrier (inside fn only) makes all
    * lanes meet. A whole model step is one team_run with a few barriers. One team at a time; [any],
    * a second caller waits. fn must not fail: it stores its own error. */

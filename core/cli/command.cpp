@@ -1,0 +1,65 @@
+#include "core/cli/command.hpp"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+
+#include "core/base/files.hpp"
+
+namespace dovetail::core {
+namespace {
+
+uint32_t g_interrupted = 0;  // written by the signal handler, read as an atomic
+
+extern "C" void on_interrupt(int signal) {
+  if (__atomic_exchange_n(&g_interrupted, 1, __ATOMIC_RELAXED) != 0) _exit(128 + signal);
+}
+
+}  // namespace
+
+int exit_code(const Status& status) {
+  switch (status.code()) {
+    case Code::kOk: return kExitOk;
+    case Code::kInvalid: return kExitUsage;
+    case Code::kIo:
+    case Code::kFormat: return kExitFile;
+    case Code::kUnsupported:
+    case Code::kVersion: return kExitUnsupported;
+    case Code::kNoMemory: return kExitMemory;
+    case Code::kCancelled: return kExitInterrupted;
+    default: return kExitFailure;
+  }
+}
+
+void ModelOptions::add_to(CLI::App& command, bool config_required, bool with_json) {
+  auto* option = command.add_option("CONFIG", config, "a YAML config, a checkpoint's folder or a .gguf file");
+  if (config_required) option->required();
+  command.add_option("--set", sets, "override one key of the config: --set sampler.0.temperature=0.2")->allow_extra_args(false);
+  if (with_json) command.add_flag("--json", json, "print one JSON object instead of text");
+}
+
+bool interrupted() { return __atomic_load_n(&g_interrupted, __ATOMIC_RELAXED) != 0; }
+const uint32_t* interrupt_flag() { return &g_interrupted; }
+
+void handle_interrupts() {
+  struct sigaction action {};
+  action.sa_handler = on_interrupt;
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+  std::signal(SIGPIPE, SIG_IGN);  // print() reports it
+}
+
+Status print(std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t n = ::write(STDOUT_FILENO, text.data(), text.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return io_error("cannot write to standard output: " + errno_text(errno));
+    text.remove_prefix(static_cast<size_t>(n));
+  }
+  return Status::ok();
+}
+
+}  // namespace dovetail::core

@@ -1,0 +1,62 @@
+// What the commands of `dovetail` share: the option tree, the chosen action, exit codes.
+#pragma once
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/base/status.hpp"
+
+namespace dovetail::core {
+
+// Exit codes, documented in `dovetail --help` and docs/cli.md.
+enum ExitCode : int {
+  kExitOk = 0,
+  kExitFailure = 1,      // anything not below
+  kExitUsage = 2,        // a wrong option, config or request
+  kExitFile = 3,         // a file is missing, damaged or cannot be written
+  kExitUnsupported = 4,  // right, but not something this build or plugin can do
+  kExitMemory = 5,       // it does not fit
+  kExitInterrupted = 130,
+};
+int exit_code(const Status& status);
+
+/// The option tree and what to do after parsing. Each add_* function makes its subcommands.
+struct Cli {
+  CLI::App app{"Run language models made of plugins.", "dovetail"};
+  std::function<Status()> action;
+  std::string program;  // argv[0], resolved: plugins and configs are found relative to it
+};
+
+/// Options that every command with a model takes.
+struct ModelOptions {
+  std::string config;             // file, folder, or empty for the default
+  std::vector<std::string> sets;  // key=value
+  bool json = false;
+
+  /// Adds CONFIG (a positional, required or not), --set and --json.
+  void add_to(CLI::App& command, bool config_required, bool with_json = true);
+};
+
+void add_run_commands(Cli& cli);       // run, chat
+void add_text_commands(Cli& cli);      // tokenize, train-tokenizer, logits
+void add_inspect_commands(Cli& cli);   // inspect, plan
+void add_bench_command(Cli& cli);      // bench
+void add_demo_commands(Cli& cli);      // demo tokens|next|cache|fast
+void add_plugin_commands(Cli& cli);    // plugins list|inspect|explain
+void add_config_commands(Cli& cli);    // config check|show|schema
+void add_completion_command(Cli& cli); // completion bash|zsh|fish
+
+/// Set by Ctrl-C; a second Ctrl-C ends the process at once.
+bool interrupted();
+/// The same flag as plugin calls read it.
+const uint32_t* interrupt_flag();
+void handle_interrupts();
+
+/// Writes to standard output and says so when that fails (a closed pipe, a full disk).
+Status print(std::string_view text);
+
+}  // namespace dovetail::core

@@ -1,0 +1,75 @@
+// The `dovetail` command: parses the command line, runs one action, turns its Status into one line
+// on standard error and an exit code.
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+
+#include "core/base/log.hpp"
+#include "core/cli/command.hpp"
+
+namespace {
+
+constexpr const char* kFooter = R"(Examples:
+  dovetail run "It was a dark night"             continue a text with the embedded model
+  dovetail run configs/qwen3-0.6b.yaml "Why is the sky blue?"
+  dovetail run models/Qwen3-0.6B "Hi" --set backend.plugin=reference
+  dovetail plan configs/qwen3-8b.yaml            what it would take, before loading
+  dovetail bench configs/qwen3-0.6b.yaml         speed, and its share of what the machine can do
+  dovetail plugins list                          what is installed
+
+Exit codes: 0 done, 1 failed, 2 wrong usage, config or request, 3 a file is missing or damaged,
+4 not supported, 5 not enough memory, 130 interrupted.)";
+
+std::string program_path(const char* argv0) {
+  std::error_code error;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
+  return error ? std::string(argv0) : self.string();
+}
+
+int run(int argc, char** argv) {
+  using namespace dovetail::core;
+  Cli cli;
+  cli.program = program_path(argv[0]);
+  cli.app.require_subcommand(1);
+  cli.app.set_version_flag("--version", std::string("dovetail ") + DVT_VERSION + " (plugin interface draft " + DVT_ABI_HASH + ")");
+  cli.app.footer(kFooter);
+  cli.app.set_help_all_flag("--help-all", "the help of every command");
+  add_run_commands(cli);
+  add_text_commands(cli);
+  add_inspect_commands(cli);
+  add_bench_command(cli);
+  add_demo_commands(cli);
+  add_plugin_commands(cli);
+  add_config_commands(cli);
+  add_completion_command(cli);
+  try {
+    cli.app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    if (e.get_exit_code() == 0) return cli.app.exit(e);  // --help, --version
+    std::fprintf(stderr, "dovetail: %s (see dovetail --help)\n", e.what());
+    return kExitUsage;
+  }
+  handle_interrupts();
+  if (!cli.action) {
+    std::fprintf(stderr, "%s", cli.app.help().c_str());
+    return kExitUsage;
+  }
+  const Status status = cli.action();
+  if (!status.is_ok() && !status.message().empty())
+    std::fprintf(stderr, "dovetail: error: %s\n", printable(status.message(), /*keep_line_breaks=*/true).c_str());
+  return exit_code(status);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const std::bad_alloc&) {
+    std::fputs("dovetail: error: out of memory\n", stderr);
+    return dovetail::core::kExitMemory;
+  } catch (const std::exception& e) {  // a library's, not caught where it should have been
+    std::fprintf(stderr, "dovetail: internal error: %s\n", e.what());
+    return dovetail::core::kExitFailure;
+  }
+}

@@ -1,0 +1,89 @@
+// Runtime: a config with the plugins it names, checked. Session: a Runtime with its model loaded.
+//
+// Every command begins with one of them; the order of a start is here and nowhere else:
+// config -> plugins -> validate -> checkpoint -> architecture -> backend -> weights -> engine.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/node.hpp"
+#include "core/base/thread_pool.hpp"
+#include "core/cli/command.hpp"
+#include "core/cli/progress.hpp"
+#include "core/config/schema.hpp"
+#include "core/config/settings.hpp"
+#include "core/engine/engine.hpp"
+#include "core/model/model.hpp"
+#include "core/plugin/host.hpp"
+#include "core/plugin/registry.hpp"
+
+namespace dovetail::core {
+
+class Runtime {
+ public:
+  /// Reads the config, finds its plugins, checks every key against what they declare.
+  static Result<std::unique_ptr<Runtime>> open(const std::string& program, const ModelOptions& options);
+  /// No config: what is installed.
+  static Result<std::unique_ptr<Runtime>> open_plugins_only(const std::string& program, const std::vector<std::string>& paths = {});
+
+  const Node& config() const { return config_; }
+  const std::string& config_name() const { return config_name_; }  // as the user would name it
+  const Settings& settings() const { return settings_; }
+  PluginRegistry& plugins() { return *plugins_; }
+  HostServices& host() { return *host_; }
+  ThreadPool& pool() { return *pool_; }
+  OpRegistry& ops() { return ops_; }
+  /// Parameters that plugins declare, loading each one that is asked for.
+  PluginParams plugin_params();
+
+ private:
+  Runtime() = default;
+  Status start(const std::string& program, const std::vector<std::string>& plugin_paths, std::optional<int32_t> n_threads);
+
+  Node config_;
+  std::string config_name_;
+  Settings settings_;
+  std::unique_ptr<ThreadPool> pool_;
+  std::unique_ptr<HostServices> host_;
+  std::unique_ptr<PluginRegistry> plugins_;
+  OpRegistry ops_;
+  std::map<std::pair<std::string, std::string>, std::vector<ParamSpec>> params_;
+};
+
+struct SessionOptions {
+  std::vector<std::string> observed;  // values that must stay readable: "layer_out.0"
+  bool observe_layers = false;        // all of "layer_out.i"
+  bool plan_only = false;             // stop before weights are loaded
+  uint32_t min_batch_rows = 0;        // rows of logits that one step must be able to give
+};
+
+class Session {
+ public:
+  static Result<std::unique_ptr<Session>> open(const std::string& program, const ModelOptions& options,
+                                               const SessionOptions& session = {});
+
+  Runtime& runtime() { return *runtime_; }
+  const Settings& settings() const { return runtime_->settings(); }
+  Model& model() { return *model_; }
+  const SamplerChain& chain() const { return chain_; }
+  /// An engine over the model with the config's limits.
+  std::unique_ptr<Engine> make_engine() const;
+  /// What the config asks of a request: limits, stops, seed. The prompt is empty.
+  RequestParams request_params() const;
+
+ private:
+  std::unique_ptr<Runtime> runtime_;
+  std::unique_ptr<Model> model_;
+  SamplerChain chain_;
+};
+
+/// What X in `dovetail run X` is: a config if it is a file or folder, holds "/" or ends in .yaml, .yml
+/// or .gguf; else a prompt.
+bool names_a_config(const std::string& text);
+
+}  // namespace dovetail::core

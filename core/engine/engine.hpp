@@ -1,0 +1,72 @@
+// Engine: many requests, one model. step() names every stage in order; callers add requests, call
+// step() until nothing is left and get text through each request's sink.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "core/base/status.hpp"
+#include "core/engine/batch_buffers.hpp"
+#include "core/model/model.hpp"
+#include "core/sampling/sampler.hpp"
+#include "core/scheduler/scheduler.hpp"
+
+namespace dovetail::core {
+
+/// What became of a request.
+struct Completion {
+  RequestId id = 0;
+  std::vector<TokenId> tokens;  // generated, the stop id that ended it not included
+  std::string text;
+  FinishReason finish = FinishReason::kNone;
+  Status error;
+  uint64_t seed = 0;
+  size_t n_prompt = 0;
+  uint32_t n_preempted = 0;
+  RequestTimes times;
+};
+
+class Engine {
+ public:
+  /// The model outlives the engine. `chain` are the sampler stages in order.
+  Engine(Model& model, const SamplerChain& chain, SchedulerLimits limits);
+
+  /// Takes a request, or says why it cannot run (too long, an unknown parameter).
+  Result<RequestId> add(RequestParams params, RequestSink sink = {});
+  /// One step of the model over what the scheduler picked. False when nothing is left to do.
+  Result<bool> step();
+  /// Ends a request after the current step; its text so far stays.
+  void cancel(RequestId id);
+  void cancel_all();
+  bool idle() const { return scheduler_.idle(); }
+  /// Requests that ended since the last call.
+  std::vector<Completion> take_completions();
+
+  const KvCache& cache() const { return cache_; }
+  const Model& model() const { return model_; }
+
+ private:
+  Status run(const Batch& batch);
+  void sample(const Batch& batch);
+  void accept(Request& request, TokenId token);
+  void finish(Request& request, FinishReason reason, Status error = {});
+  void collect_done();
+
+  Model& model_;
+  const SamplerChain& chain_;
+  Scheduler scheduler_;
+  KvCache cache_;
+  BatchBuffers buffers_;
+  std::vector<float> logits_;  // [max rows, V]
+  std::vector<Completion> completions_;
+  std::vector<RequestId> cancels_;
+  std::mutex cancels_lock_;  // cancel() may come from another thread
+  std::atomic<bool> cancel_all_{false};
+  RequestId next_id_ = 1;
+};
+
+}  // namespace dovetail::core

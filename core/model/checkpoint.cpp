@@ -1,0 +1,146 @@
+#include "core/model/checkpoint.hpp"
+
+#include <algorithm>
+#include <filesystem>
+
+namespace dovetail::core {
+namespace {
+
+dvt_code find_tensor(void* self, dvt_str name, dvt_str* format, uint32_t* ndim, int64_t* shape) noexcept {
+  const TensorInfo* t = static_cast<const Checkpoint*>(self)->find(text_of(name));
+  if (!t) return DVT_EINVAL;
+  *format = abi_text(t->format);
+  *ndim = static_cast<uint32_t>(t->shape.size());
+  std::copy(t->shape.begin(), t->shape.end(), shape);
+  return DVT_OK;
+}
+uint64_t count_tensors(void* self) noexcept { return static_cast<const Checkpoint*>(self)->tensors().size(); }
+
+uint64_t element_bytes(std::string_view format) {
+  if (format == "f64" || format == "i64" || format == "u64") return 8;
+  if (format == "f32" || format == "i32" || format == "u32") return 4;
+  if (format == "bf16" || format == "f16" || format == "i16" || format == "u16") return 2;
+  if (format == "i8" || format == "u8" || format == "bool" || format == "f8_e4m3" || format == "f8_e5m2") return 1;
+  return 0;
+}
+
+}  // namespace
+
+std::optional<uint64_t> plain_bytes(std::string_view format, const std::vector<int64_t>& shape) {
+  uint64_t n = element_bytes(format);
+  if (n == 0) return std::nullopt;
+  for (int64_t d : shape)
+    if (d < 0 || __builtin_mul_overflow(n, static_cast<uint64_t>(d), &n)) return std::nullopt;
+  return n;
+}
+
+Checkpoint::Checkpoint() { catalogue_ = {sizeof catalogue_, 0, this, find_tensor, count_tensors}; }
+
+Checkpoint::~Checkpoint() {
+  if (reader_) format_->close(reader_);
+}
+
+std::unique_ptr<Checkpoint> Checkpoint::none() { return std::unique_ptr<Checkpoint>(new Checkpoint); }
+
+Result<std::unique_ptr<Checkpoint>> Checkpoint::open(const std::string& path, const std::vector<std::string>& formats,
+                                                     PluginRegistry& plugins) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const bool is_file = fs::is_regular_file(path, error);
+  if (!is_file && !fs::is_directory(path, error))
+    return io_error("model.path \"" + path + "\" is neither a folder nor a file; for a model of a hub: hf download ORG/NAME --local-dir " + path);
+
+  auto checkpoint = std::unique_ptr<Checkpoint>(new Checkpoint);
+  checkpoint->path_ = path;
+  const fs::path folder = is_file ? fs::path(path).parent_path() : fs::path(path);
+  DVT_TRY(Folder opened, Folder::open(folder.empty() ? fs::path(".") : folder));
+  checkpoint->scope_ = std::make_unique<HostScope>(std::move(opened));
+  dvt_format_open in{};
+  in.struct_size = sizeof in;
+  in.dir = checkpoint->scope_->dir();
+  std::string head;
+  if (is_file) {
+    DVT_TRY(const std::shared_ptr<File> file, checkpoint->scope_->folder()->open_file(fs::path(path).filename().string()));
+    head.resize(std::min<uint64_t>(file->size(), 4096));
+    DVT_TRY(file->read_at(0, head.data(), head.size()));
+    in.file = checkpoint->scope_->keep(file);
+  }
+
+  std::string tried;
+  const LoadedPlugin* best = nullptr;
+  uint32_t best_score = 0;
+  for (const std::string& name : formats) {
+    DVT_TRY(LoadedPlugin* plugin, plugins.load("format", name));
+    const auto* format = plugin->interface<dvt_format_v1>("dovetail.format/1");
+    if (!format) return unsupported("format plugin \"" + name + "\" has no interface dovetail.format/1");
+    CallFrame call;
+    uint32_t score = 0;
+    DVT_TRY(call.check(format->probe(plugin->self, call.get(), &in, {head.data(), head.size()}, &score)));
+    tried += (tried.empty() ? "" : ", ") + name;
+    if (score > best_score) best = plugin, best_score = score, checkpoint->format_ = format, checkpoint->format_name_ = name;
+  }
+  if (!best)
+    return unsupported("no checkpoint was found in \"" + path + "\"; tried " + tried +
+                       (is_file ? "" : " (a folder needs model.safetensors, or model.safetensors.index.json with its shards)"));
+  CallFrame call;
+  DVT_TRY(call.check(checkpoint->format_->open(best->self, call.get(), &in, &checkpoint->reader_)));
+  DVT_TRY(checkpoint->read_tensors());
+  return checkpoint;
+}
+
+Status Checkpoint::read_tensors() {
+  CallFrame call;
+  uint64_t n = 0;
+  const dvt_code code = format_->tensors(reader_, call.get(), nullptr, 0, &n);
+  if (code != DVT_OK && code != DVT_ETOOSMALL) return call.check(code);
+  std::vector<dvt_tensor> raw(n);
+  for (dvt_tensor& t : raw) t.struct_size = sizeof t;
+  CallFrame again;
+  DVT_TRY(again.check(format_->tensors(reader_, again.get(), raw.data(), raw.size(), &n)));
+  raw.resize(std::min<size_t>(raw.size(), n));
+  for (const dvt_tensor& t : raw) {
+    TensorInfo info;
+    info.name = text_of(t.name);
+    info.format = text_of(t.format);
+    const File* file = HostScope::file_of(t.file);
+    if (!file) return internal_error("format \"" + format_name_ + "\" gave tensor \"" + info.name + "\" without a file");
+    info.file = file->name();
+    const auto at = [&info](const std::string& what) { return bad_format(info.file + ": tensor \"" + info.name + "\" " + what); };
+    if (t.ndim > DVT_MAX_DIMS) return at("has " + std::to_string(t.ndim) + " dimensions, at most 6 are possible");
+    info.shape.assign(t.shape, t.shape + t.ndim);
+    if (t.offset > file->size() || t.bytes > file->size() - t.offset)
+      return at("ends at byte " + std::to_string(t.offset + t.bytes) + ", the file has " + std::to_string(file->size()) + "; download incomplete?");
+    if (element_bytes(info.format) != 0) {
+      const std::optional<uint64_t> need = plain_bytes(info.format, info.shape);
+      if (!need || *need != t.bytes)
+        return at("has " + std::to_string(t.bytes) + " bytes, its shape and format " + info.format + " need " +
+                  (need ? std::to_string(*need) : std::string("more than there can be")));
+    }
+    DVT_TRY(const std::span<const std::byte> mapped, file->map());
+    info.bytes = mapped.subspan(t.offset, t.bytes);
+    if (!by_name_.emplace(info.name, tensors_.size()).second) return at("is there twice");
+    tensors_.push_back(std::move(info));
+  }
+  return Status::ok();
+}
+
+const TensorInfo* Checkpoint::find(std::string_view name) const {
+  const auto it = by_name_.find(name);
+  return it == by_name_.end() ? nullptr : &tensors_[it->second];
+}
+
+Result<const Node*> Checkpoint::document(std::string_view which) {
+  if (!reader_) return static_cast<const Node*>(nullptr);
+  CallFrame call;
+  dvt_doc out = 0;
+  DVT_TRY(call.check(format_->document(reader_, call.get(), abi_text(which), &out)));
+  return doc_node(out);
+}
+
+Result<std::optional<std::string>> Checkpoint::text_file(std::string_view name) const {
+  if (!scope_ || !scope_->folder()->has(name)) return std::optional<std::string>();
+  DVT_TRY(std::string text, scope_->folder()->read(name, 16u << 20));
+  return std::optional<std::string>(std::move(text));
+}
+
+}  // namespace dovetail::core

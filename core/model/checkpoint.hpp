@@ -1,0 +1,74 @@
+// Checkpoint: the tensors and documents of a model's files, read by a format plugin and checked here.
+//
+// The format plugin says where each tensor lies; the core maps the file and checks every offset, so
+// that a damaged or hostile file is refused before anything reads it.
+#pragma once
+
+#include <dovetail/abi/arch.h>
+#include <dovetail/abi/format.h>
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/files.hpp"
+#include "core/base/node.hpp"
+#include "core/base/status.hpp"
+#include "core/plugin/host.hpp"
+#include "core/plugin/registry.hpp"
+
+namespace dovetail::core {
+
+struct TensorInfo {
+  std::string name;    // canonical
+  std::string format;  // "bf16"
+  std::vector<int64_t> shape;
+  std::span<const std::byte> bytes;  // mapped
+  std::string file;                  // for messages
+};
+
+class Checkpoint {
+ public:
+  /// Opens a folder, or one file of it. `formats` are the plugins to ask, in order.
+  /// errors   kIo: no such folder. kUnsupported: no format knows it. kFormat: damaged.
+  static Result<std::unique_ptr<Checkpoint>> open(const std::string& path, const std::vector<std::string>& formats,
+                                                  PluginRegistry& plugins);
+  /// A model without files.
+  static std::unique_ptr<Checkpoint> none();
+  ~Checkpoint();
+  Checkpoint(const Checkpoint&) = delete;
+  Checkpoint& operator=(const Checkpoint&) = delete;
+
+  const std::vector<TensorInfo>& tensors() const { return tensors_; }
+  const TensorInfo* find(std::string_view name) const;
+  /// "config", "generation", "tokenizer", "tokenizer_config"; null if the checkpoint has none.
+  Result<const Node*> document(std::string_view which);
+  /// A text file beside the tensors (chat_template.jinja), or nothing.
+  Result<std::optional<std::string>> text_file(std::string_view name) const;
+  const dvt_catalogue_v1* catalogue() const { return &catalogue_; }
+  /// The folder as plugins see it; 0 without one.
+  dvt_dir dir() const { return scope_ ? scope_->dir() : 0; }
+  const std::string& path() const { return path_; }
+  const std::string& format_name() const { return format_name_; }
+
+ private:
+  Checkpoint();
+  Status read_tensors();
+
+  std::string path_, format_name_;
+  std::unique_ptr<HostScope> scope_;  // the folder; keeps the reader's files and documents alive
+  const dvt_format_v1* format_ = nullptr;
+  void* reader_ = nullptr;
+  std::vector<TensorInfo> tensors_;
+  std::map<std::string, size_t, std::less<>> by_name_;
+  dvt_catalogue_v1 catalogue_{};
+};
+
+/// Bytes of n elements of a plain format, or nothing for a block format.
+std::optional<uint64_t> plain_bytes(std::string_view format, const std::vector<int64_t>& shape);
+
+}  // namespace dovetail::core

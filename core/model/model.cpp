@@ -1,0 +1,302 @@
+#include "core/model/model.hpp"
+
+#include <algorithm>
+
+#include "core/base/json.hpp"
+#include "core/base/log.hpp"
+#include "core/config/check_value.hpp"
+#include "core/graph/builder.hpp"
+
+namespace dovetail::core {
+namespace {
+
+// The longest text that is planned for when the config does not say.
+constexpr int64_t kDefaultContext = 4096;
+
+const Node kNull;
+
+const Node* find_string(const Node& map, std::string_view key) {
+  const Node* n = map.find(key);
+  return n && n->is_string() ? n : nullptr;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Model>> Model::load(const ModelLoad& in) {
+  auto model = std::unique_ptr<Model>(new Model);
+  model->cancel_ = in.cancel;
+  if (in.settings.model.path.empty()) {
+    model->checkpoint_ = Checkpoint::none();
+  } else {
+    DVT_TRY(model->checkpoint_, Checkpoint::open(in.settings.model.path, in.settings.model.formats, in.plugins));
+  }
+  DVT_TRY(model->open_architecture(in));
+  DVT_TRY(model->build_graph(in));
+  DVT_TRY(model->open_backend(in));
+  DVT_TRY(model->plan(in));
+  DVT_TRY(model->open_tokenizer(in));
+  DVT_TRY(model->read_text_settings(in));
+  if (in.plan_only) return model;
+  DVT_TRY(model->memory_.check());
+  if (model->memory_.mapped_bytes() > model->memory_.available)
+    log_warn("memory", "the weights are " + bytes_text(model->memory_.mapped_bytes()) + ", " + bytes_text(model->memory_.available) +
+                           " is free: they will be read from the disk again and again");
+  DVT_TRY(model->load_weights(in));
+  return model;
+}
+
+Model::~Model() {
+  if (program_) backend_table_->drop(program_);
+  if (backend_) backend_table_->close(backend_);
+  if (arch_) arch_table_->close(arch_);
+}
+
+Status Model::open_architecture(const ModelLoad& in) {
+  DVT_TRY(config_, checkpoint_->document("config"));
+  std::string wanted = in.settings.model.arch.name;
+  if (!config_) {
+    if (!in.settings.model.path.empty())
+      return bad_format(in.settings.model.path + ": config.json is missing; download incomplete?");
+    model_config_ = in.settings.model.arch.params;
+    config_ = &model_config_;
+  }
+  LoadedPlugin* plugin = nullptr;
+  if (!wanted.empty()) {
+    DVT_TRY(plugin, in.plugins.load("arch", wanted));
+  } else {
+    const Node* type = find_string(*config_, "model_type");
+    if (!type)
+      return invalid(in.settings.model.path.empty() ? "model.path is missing, and so is model.arch for a model without a checkpoint"
+                                                    : in.settings.model.path + ": config.json names no \"model_type\"; set model.arch");
+    DVT_TRY(plugin, in.plugins.find_by_key("arch", type->as_string()));
+    wanted = type->as_string();
+  }
+  arch_name_ = wanted;
+  arch_table_ = plugin->interface<dvt_arch_v1>("dovetail.arch/1");
+  if (!arch_table_) return unsupported("plugin \"" + wanted + "\" has no interface dovetail.arch/1");
+  if (const auto* own = plugin->interface<dvt_op_set_v1>("dovetail.op/1"))
+    for (uint32_t i = 0; i < own->n_ops; ++i) {
+      DVT_TRY(in.ops.add_plugin_op(own->ops[i]));
+      DVT_TRY(in.host.ops().add(own->ops[i]));
+    }
+
+  dvt_arch_open open{};
+  open.struct_size = sizeof open;
+  open.config = doc_handle(*config_);
+  open.options = doc_handle(in.settings.model.arch.params);
+  open.catalogue = checkpoint_->catalogue();
+  CallFrame call;
+  DVT_TRY(call.check(arch_table_->open(plugin->self, call, &open, &arch_)).in(wanted));
+  info_.struct_size = sizeof info_;
+  DVT_TRY(call.check(arch_table_->info(arch_, call, &info_)));
+  uint64_t n = 0;
+  dvt_code code = arch_table_->states(arch_, call, nullptr, 0, &n);
+  if (code != DVT_ETOOSMALL) DVT_TRY(call.check(code));
+  states_.resize(n);
+  for (dvt_state_spec& s : states_) s.struct_size = sizeof s;
+  CallFrame again;
+  DVT_TRY(again.check(arch_table_->states(arch_, again, states_.data(), states_.size(), &n)));
+  return Status::ok();
+}
+
+Status Model::build_graph(const ModelLoad& in) {
+  const auto shape = [this](std::string_view name) -> Result<std::vector<int64_t>> {
+    const TensorInfo* t = checkpoint_->find(name);
+    if (!t) return invalid("weight \"" + std::string(name) + "\" is missing from the checkpoint");
+    return t->shape;
+  };
+  GraphBuilder builder(in.ops, shape, states_);
+  CallFrame call;
+  const Status built = call.check(arch_table_->build(arch_, call, builder.table(), abi_text("main")));
+  if (!builder.status().is_ok()) return builder.status().in(arch_name_);
+  DVT_TRY(built.in(arch_name_));
+  DVT_TRY(graph_, builder.finish());
+  return Status::ok();
+}
+
+Status Model::open_backend(const ModelLoad& in) {
+  const PluginUse& use = in.settings.backend.plugin;
+  DVT_TRY(LoadedPlugin* plugin, in.plugins.load("backend", use.name));
+  backend_name_ = use.name;
+  backend_table_ = plugin->interface<dvt_backend_v1>("dovetail.backend/1");
+  if (!backend_table_) return unsupported("plugin \"" + use.name + "\" has no interface dovetail.backend/1");
+  backend_options_ = use.params;
+  CallFrame call;
+  DVT_TRY(call.check(backend_table_->open(plugin->self, call, 0, doc_handle(backend_options_), &backend_)).in("backend " + use.name));
+  backend_info_.struct_size = sizeof backend_info_;
+  DVT_TRY(call.check(backend_table_->info(backend_, call, &backend_info_)));
+  variant_ = text_of(backend_info_.variant);
+
+  const dvt_graph view = graph_.view();
+  std::vector<dvt_verdict> verdicts(view.n_nodes);
+  DVT_TRY(call.check(backend_table_->supports(backend_, call, &view, verdicts.data())));
+  std::vector<bool> chosen(view.n_nodes, false);
+  bool any = false;
+  for (size_t i = 0; i < verdicts.size(); ++i) {
+    const dvt_node& node = graph_.node(i);
+    const std::string op(graph_.op_name(node)), scope(graph_.str(node.scope)), reason(text_of(verdicts[i].reason));
+    const OpDef* def = in.ops.find(op, view.ops[node.op].rev);
+    const bool native = verdicts[i].level == DVT_NATIVE || verdicts[i].level == DVT_SLOW;
+    if (!native && !(def && def->decompose))
+      return unsupported(scope + ": op \"" + op + "\" cannot run on backend \"" + use.name + "\": " + reason);
+    chosen[i] = !native;
+    any = any || !native;
+    placements_.push_back({scope, op, native, reason});
+  }
+  if (any) {
+    DVT_TRY(graph_, decompose(graph_, chosen, in.ops));
+  }
+  return Status::ok();
+}
+
+Status Model::plan(const ModelLoad& in) {
+  const Settings& s = in.settings;
+  WeightFormats formats;
+  formats.everywhere = s.backend.weights;
+  formats.by_class.assign(s.backend.class_weights.begin(), s.backend.class_weights.end());
+  DVT_TRY(weights_.plan(graph_, *checkpoint_, formats, *backend_table_, backend_));
+
+  max_seq_len_ = std::min<int64_t>(kDefaultContext, info_.max_seq_len);
+  if (s.max_seq_len) {
+    max_seq_len_ = *s.max_seq_len;
+    if (max_seq_len_ > info_.max_seq_len)
+      return invalid("context is " + std::to_string(max_seq_len_) + ", the model was made for at most " + std::to_string(info_.max_seq_len));
+  }
+  if (s.kv_cache.dtype == "float32") kv_dtype_ = DVT_F32;
+  else if (s.kv_cache.dtype == "bf16") kv_dtype_ = DVT_BF16;
+  else kv_dtype_ = weights_.is_float32() ? uint32_t{DVT_F32} : backend_info_.kv_dtype;
+  block_len_ = static_cast<uint32_t>(s.kv_cache.block_len.value_or(static_cast<int32_t>(backend_info_.preferred_page_len)));
+  n_slots_ = static_cast<uint32_t>(s.scheduler.max_seqs);
+  const auto n_tokens = static_cast<uint64_t>(s.kv_cache.max_tokens.value_or(max_seq_len_));
+  n_blocks_ = blocks_for(n_tokens, block_len_) + (s.kv_cache.max_tokens ? 0 : n_slots_ - 1);
+  for (const dvt_state_spec& spec : states_) {
+    const bool known = std::any_of(cache_groups_.begin(), cache_groups_.end(), [&](const CacheGroup& g) { return g.number == spec.group; });
+    if (spec.kind != DVT_STATE_FIXED && !known) cache_groups_.push_back({spec.group, spec.rate});
+  }
+
+  observed_ = in.observed;
+  if (in.observe_layers)
+    for (uint32_t i = 0; i < info_.n_layers; ++i) observed_.push_back("layer_out." + std::to_string(i));
+  for (const std::string& name : observed_) observed_views_.push_back(abi_text(name));
+  compile_options_.struct_size = sizeof compile_options_;
+  compile_options_.max_tokens = static_cast<uint32_t>(s.scheduler.max_batch_tokens);
+  compile_options_.max_rows = std::max(n_slots_, in.observe_layers ? compile_options_.max_tokens : 0);
+  compile_options_.max_seqs = n_slots_;
+  compile_options_.observed = observed_views_.data();
+  compile_options_.n_observed = observed_views_.size();
+
+  const dvt_graph view = graph_.view();
+  uint64_t per_block = 0, per_slot = 0, workspace = 0;
+  CallFrame call;
+  DVT_TRY(call.check(backend_table_->estimate(backend_, call, &view, &compile_options_, kv_dtype_, block_len_, &per_block, &per_slot, &workspace)));
+  const uint64_t logits = uint64_t{n_slots_} * static_cast<uint64_t>(info_.vocab_size) * sizeof(float);
+  memory_.bytes_per_token = per_block / block_len_;
+  memory_.n_tokens = uint64_t{n_blocks_} * block_len_;
+  memory_.available = available_memory();
+  if (weights_.mapped_bytes() > 0)
+    memory_.items.push_back({"weights, mapped", weights_.mapped_bytes(), std::to_string(weights_.n_tensors()) + " tensors, read from the file where they lie", false});
+  if (weights_.packed_bytes() > 0) memory_.items.push_back({"weights, repacked", weights_.packed_bytes(), "in the layout of " + backend_name_});
+  memory_.items.push_back({"KV cache", per_block * n_blocks_,
+                           std::to_string(memory_.n_tokens) + " tokens at " + bytes_text(memory_.bytes_per_token) + " (" +
+                               (kv_dtype_ == DVT_F32 ? "float32" : "bf16") + ")"});
+  if (per_slot > 0) memory_.items.push_back({"fixed states", per_slot * n_slots_, std::to_string(n_slots_) + " sequences"});
+  memory_.items.push_back({"workspace", workspace + logits, "steps of up to " + std::to_string(compile_options_.max_tokens) + " tokens, " +
+                                                                std::to_string(n_slots_) + " rows of logits"});
+  const uint64_t fixed = memory_.private_bytes() - per_block * n_blocks_;
+  memory_.max_context = memory_.available > fixed && memory_.bytes_per_token > 0
+                            ? std::min<uint64_t>((memory_.available - fixed) / memory_.bytes_per_token, static_cast<uint64_t>(info_.max_seq_len))
+                            : static_cast<uint64_t>(memory_.available > fixed ? info_.max_seq_len : 0);
+  return Status::ok();
+}
+
+Status Model::load_weights(const ModelLoad& in) {
+  DVT_TRY(weights_.load(*backend_table_, backend_, repack_cache_, in.cancel, in.progress));
+  CallFrame call(in.cancel);
+  DVT_TRY(call.check(backend_table_->alloc_states(backend_, call, states_.data(), states_.size(), kv_dtype_, block_len_, n_blocks_, n_slots_)));
+  const dvt_graph view = graph_.view();
+  return call.check(backend_table_->compile(backend_, call, &view, &compile_options_, &program_)).in("backend " + backend_name_);
+}
+
+Status Model::open_tokenizer(const ModelLoad& in) {
+  const Settings::Tokenizer& s = in.settings.tokenizer;
+  const Node* definition = nullptr;
+  dvt_dir dir = checkpoint_->dir();
+  if (!s.path.empty()) {
+    DVT_TRY(Folder folder, Folder::open(s.path));
+    tokenizer_scope_ = std::make_unique<HostScope>(std::move(folder));
+    DVT_TRY(std::string text, tokenizer_scope_->folder()->read("tokenizer.json"));
+    DVT_TRY(Node parsed, parse_json(text, s.path + "/tokenizer.json"));
+    definition = doc_node(tokenizer_scope_->keep(std::move(parsed)));
+    dir = tokenizer_scope_->dir();
+  } else {
+    DVT_TRY(definition, checkpoint_->document("tokenizer"));
+  }
+  if (!definition) return Status::ok();  // ids only; whoever needs text says so
+  DVT_TRY(LoadedPlugin* plugin, in.plugins.load("tokenizer", s.plugin.name));
+  const auto* table = plugin->interface<dvt_tokenizer_v1>("dovetail.tokenizer/1");
+  if (!table) return unsupported("plugin \"" + s.plugin.name + "\" has no interface dovetail.tokenizer/1");
+  DVT_TRY(tokenizer_, Tokenizer::open(table, plugin->self, *definition, dir, s.plugin.params));
+  return Status::ok();
+}
+
+Status Model::read_text_settings(const ModelLoad& in) {
+  DVT_TRY(const Node* tokenizer_config, checkpoint_->document("tokenizer_config"));
+  if (tokenizer_config) tokenizer_config_ = *tokenizer_config;
+  const Settings::Chat& chat = in.settings.chat;
+  if (chat.chat_template) {
+    chat_template_ = chat.chat_template;
+  } else if (!chat.template_file.empty()) {
+    DVT_TRY(const std::shared_ptr<File> file, File::open(chat.template_file));
+    DVT_TRY(chat_template_, file->read_all(16u << 20));
+  } else {
+    DVT_TRY(chat_template_, checkpoint_->text_file("chat_template.jinja"));
+    if (!chat_template_)
+      if (const Node* t = find_string(tokenizer_config_, "chat_template")) chat_template_ = t->as_string();
+  }
+  DVT_TRY(const Node* generation, checkpoint_->document("generation"));
+  const Node* eos = generation ? generation->find("eos_token_id") : nullptr;
+  if (!eos || eos->is_null()) eos = config_->find("eos_token_id");
+  const auto add = [this](const Node& id) {
+    if (id.is_int() && id.as_int() >= 0 && id.as_int() < info_.vocab_size) eos_ids_.push_back(static_cast<uint32_t>(id.as_int()));
+  };
+  if (eos && eos->is_list())
+    for (const Node& id : eos->items()) add(id);
+  else if (eos)
+    add(*eos);
+  return Status::ok();
+}
+
+Status Model::forward(const dvt_batch& batch, std::span<float> logits, std::span<const dvt_output> more) {
+  std::vector<dvt_output> outs(more.begin(), more.end());
+  outs.push_back({abi_text("logits"), logits.data(), logits.size_bytes()});
+  CallFrame call(cancel_);
+  uint64_t ticket = 0;
+  DVT_TRY(call.check(backend_table_->submit(program_, call, &batch, outs.data(), outs.size(), nullptr, &ticket)));
+  return call.check(backend_table_->wait(program_, call, ticket));
+}
+
+Result<uint64_t> Model::submit_argmax(const dvt_batch& batch, std::span<int32_t> ids) {
+  const dvt_output out{abi_text("ids"), ids.data(), ids.size_bytes()};
+  dvt_sampling sampling{};
+  sampling.struct_size = sizeof sampling;
+  sampling.kind = DVT_SAMPLE_ARGMAX;
+  CallFrame call(cancel_);
+  uint64_t ticket = 0;
+  DVT_TRY(call.check(backend_table_->submit(program_, call, &batch, &out, ids.empty() ? 0 : 1, &sampling, &ticket)));
+  return ticket;
+}
+
+Status Model::wait(uint64_t ticket) {
+  CallFrame call(cancel_);
+  return call.check(backend_table_->wait(program_, call, ticket));
+}
+
+Result<double> Model::read_bandwidth(const void* p, uint64_t bytes) {
+  if (!DVT_HAS(backend_table_, read_bandwidth)) return unsupported("backend \"" + backend_name_ + "\" does not measure bandwidth");
+  CallFrame call(cancel_);
+  double seconds = 0;
+  DVT_TRY(call.check(backend_table_->read_bandwidth(backend_, call, p, bytes, &seconds)));
+  return seconds;
+}
+
+}  // namespace dovetail::core

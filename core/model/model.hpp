@@ -1,0 +1,134 @@
+// Model: a checkpoint, an architecture and a backend put together: something that can run batches.
+//
+// It is a list of stages (a device, a part of the graph, its states), joined by named values; of
+// length one while all layers are on one device.
+#pragma once
+
+#include <dovetail/abi/arch.h>
+#include <dovetail/abi/backend.h>
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/base/node.hpp"
+#include "core/base/status.hpp"
+#include "core/config/settings.hpp"
+#include "core/graph/graph.hpp"
+#include "core/graph/op_registry.hpp"
+#include "core/kv_cache/kv_cache.hpp"
+#include "core/model/checkpoint.hpp"
+#include "core/model/memory_plan.hpp"
+#include "core/model/weights.hpp"
+#include "core/plugin/registry.hpp"
+#include "core/text/tokenizer.hpp"
+
+namespace dovetail::core {
+
+struct ModelLoad {
+  const Settings& settings;
+  PluginRegistry& plugins;
+  HostServices& host;
+  OpRegistry& ops;
+  std::vector<std::string> observed = {};  // values that must stay readable besides the outputs
+  bool observe_layers = false;             // "layer_out.i" of every layer
+  bool plan_only = false;                  // stop before weights are loaded
+  const uint32_t* cancel = nullptr;
+  ProgressFn progress = {};
+};
+
+/// Where one op of the graph runs, for `run --explain` and `inspect`.
+struct Placement {
+  std::string scope, op;
+  bool native = true;
+  std::string reason;
+};
+
+class Model {
+ public:
+  static Result<std::unique_ptr<Model>> load(const ModelLoad& in);
+  ~Model();
+  Model(const Model&) = delete;
+  Model& operator=(const Model&) = delete;
+
+  /// Runs a batch and waits. logits is [n_rows, vocab_size]; `more` are further named values.
+  ///
+  /// threads  one call at a time
+  /// errors   kCancelled, and what the backend reports
+  Status forward(const dvt_batch& batch, std::span<float> logits, std::span<const dvt_output> more = {});
+  /// Starts a batch whose argmax ids come with the ticket; no logits are copied.
+  Result<uint64_t> submit_argmax(const dvt_batch& batch, std::span<int32_t> ids);
+  Status wait(uint64_t ticket);
+
+  int64_t vocab_size() const { return info_.vocab_size; }
+  int64_t max_seq_len() const { return max_seq_len_; }
+  uint32_t n_layers() const { return info_.n_layers; }
+  int64_t d_model() const { return info_.d_model; }
+  const std::vector<CacheGroup>& cache_groups() const { return cache_groups_; }
+  uint32_t block_len() const { return block_len_; }
+  uint32_t n_blocks() const { return n_blocks_; }
+  uint32_t kv_dtype() const { return kv_dtype_; }
+  /// Null for a model that speaks ids only.
+  const Tokenizer* tokenizer() const { return tokenizer_.get(); }
+  /// The checkpoint's or the config's chat template source; nothing if there is none.
+  const std::optional<std::string>& chat_template() const { return chat_template_; }
+  /// Ids that end a text: generation_config.json's eos_token_id, else config.json's.
+  const std::vector<uint32_t>& eos_ids() const { return eos_ids_; }
+  const Node& tokenizer_config() const { return tokenizer_config_; }
+  const MemoryPlan& memory() const { return memory_; }
+  const Weights& weights() const { return weights_; }
+  const Checkpoint& checkpoint() const { return *checkpoint_; }
+  const Graph& graph() const { return graph_; }
+  const std::vector<Placement>& placements() const { return placements_; }
+  const std::string& arch_name() const { return arch_name_; }
+  const std::string& backend_name() const { return backend_name_; }
+  const std::string& backend_variant() const { return variant_; }
+  /// Reads `bytes` at p with the backend's own loop on all lanes; seconds.
+  Result<double> read_bandwidth(const void* p, uint64_t bytes);
+
+ private:
+  Model() = default;
+  Status open_architecture(const ModelLoad& in);
+  Status build_graph(const ModelLoad& in);
+  Status open_backend(const ModelLoad& in);
+  Status plan(const ModelLoad& in);
+  Status load_weights(const ModelLoad& in);
+  Status open_tokenizer(const ModelLoad& in);
+  Status read_text_settings(const ModelLoad& in);
+
+  std::unique_ptr<Checkpoint> checkpoint_;
+  Node model_config_;  // of a model without checkpoint
+  const Node* config_ = nullptr;
+  const dvt_arch_v1* arch_table_ = nullptr;
+  void* arch_ = nullptr;
+  std::string arch_name_, backend_name_, variant_;
+  dvt_arch_info info_{};
+  std::vector<dvt_state_spec> states_;
+  Graph graph_;
+  std::vector<Placement> placements_;
+  const dvt_backend_v1* backend_table_ = nullptr;
+  Node backend_options_;
+  void* backend_ = nullptr;
+  dvt_backend_info backend_info_{};
+  Weights weights_;
+  RepackCache repack_cache_;
+  dvt_compile_options compile_options_{};
+  std::vector<std::string> observed_;
+  std::vector<dvt_str> observed_views_;
+  MemoryPlan memory_;
+  void* program_ = nullptr;
+  const uint32_t* cancel_ = nullptr;
+
+  int64_t max_seq_len_ = 0;
+  std::vector<CacheGroup> cache_groups_;
+  uint32_t block_len_ = 0, n_blocks_ = 0, n_slots_ = 0, kv_dtype_ = DVT_F32;
+  std::unique_ptr<HostScope> tokenizer_scope_;
+  std::unique_ptr<Tokenizer> tokenizer_;
+  std::optional<std::string> chat_template_;
+  Node tokenizer_config_;
+  std::vector<uint32_t> eos_ids_;
+};
+
+}  // namespace dovetail::core

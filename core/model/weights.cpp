@@ -1,0 +1,130 @@
+#include "core/model/weights.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "core/plugin/host.hpp"
+
+namespace dovetail::core {
+namespace {
+
+uint64_t elements(const dvt_weight_use& use) {
+  uint64_t n = 1;
+  for (uint32_t i = 0; i < use.ndim; ++i) n *= static_cast<uint64_t>(use.shape[i]);
+  return n;
+}
+
+bool is_matrix(const dvt_weight_use& use) { return use.ndim >= 2; }
+
+// The class of a tensor for backend.weights: its last names without "weight" ("q_proj", "lm_head"),
+// or "embed" for a table read by rows. Norm vectors and biases keep their format.
+std::string wanted_format(const dvt_weight_use& use, const WeightFormats& formats) {
+  if (!is_matrix(use)) return {};
+  const std::string_view name = text_of(use.name);
+  for (const auto& [pattern, format] : formats.by_class)
+    if (pattern != "default" && name.find(pattern) != std::string_view::npos) return format;
+  for (const auto& [pattern, format] : formats.by_class)
+    if (pattern == "default") return format;
+  return formats.everywhere;
+}
+
+}  // namespace
+
+bool RepackCache::load(const std::string&, uint64_t, std::span<std::byte>) { return false; }
+void RepackCache::store(const std::string&, uint64_t, std::span<const std::byte>) {}
+
+Status Weights::plan(const Graph& graph, const Checkpoint& checkpoint, const WeightFormats& formats,
+                     const dvt_backend_v1& backend, void* context) {
+  for (const dvt_weight_ref& ref : graph.weights()) {
+    const TensorInfo* tensor = checkpoint.find(graph.str(ref.name));
+    if (!tensor) return internal_error("weight \"" + std::string(graph.str(ref.name)) + "\" vanished from the checkpoint");
+    dvt_weight_use use{};
+    use.struct_size = sizeof use;
+    use.access = ref.access;
+    use.name = abi_text(tensor->name);
+    use.stored = abi_text(tensor->format);
+    use.ndim = static_cast<uint32_t>(tensor->shape.size());
+    std::copy(tensor->shape.begin(), tensor->shape.end(), use.shape);
+    use.wanted = abi_text(wanted_.emplace_back(wanted_format(use, formats)));
+    uses_.push_back(use);
+    sources_.push_back(tensor);
+  }
+  plans_.resize(uses_.size());
+  for (dvt_weight_plan& p : plans_) p.struct_size = sizeof p;
+  CallFrame call;
+  DVT_TRY(call.check(backend.plan(context, call, uses_.data(), plans_.data(), uses_.size())));
+  for (size_t i = 0; i < plans_.size(); ++i) {
+    if (plans_[i].how == DVT_PLAN_KEEP) {
+      mapped_bytes_ += sources_[i]->bytes.size();
+    } else if (i == 0 || plans_[i].group != plans_[i - 1].group || plans_[i].how == DVT_PLAN_PUT) {
+      packed_bytes_ += plans_[i].bytes;
+    }
+  }
+  return Status::ok();
+}
+
+Status Weights::load(const dvt_backend_v1& backend, void* context, RepackCache& cache, const uint32_t* cancel, const ProgressFn& progress) {
+  uint64_t done = 0;
+  const uint64_t total = mapped_bytes_ + packed_bytes_;
+  CallFrame call(cancel);
+  for (size_t i = 0; i < uses_.size();) {
+    size_t end = i + 1;  // weights of a group stand together, in order
+    while (end < uses_.size() && plans_[end].group == plans_[i].group) ++end;
+    const dvt_weight_plan& plan = plans_[i];
+    const std::string name(text_of(uses_[i].name));
+    if (plan.how == DVT_PLAN_KEEP) {
+      DVT_TRY(call.check(backend.bind(context, call, &uses_[i], end - i, &plan, sources_[i]->bytes.data())).in(name));
+      done += sources_[i]->bytes.size();
+    } else if (plan.how == DVT_PLAN_PACK) {
+      const size_t align = std::max<size_t>(64, plan.align);
+      std::unique_ptr<std::byte[], AlignedFree> buffer(
+          static_cast<std::byte*>(::operator new[](std::max<uint64_t>(1, plan.bytes), std::align_val_t{align}, std::nothrow)), AlignedFree{align});
+      if (!buffer) return {Code::kNoMemory, "weight \"" + name + "\": no memory for " + bytes_text(plan.bytes) + " in the backend's layout"};
+      const std::span<std::byte> dst(buffer.get(), plan.bytes);
+      if (!cache.load(name, plan.layout_hash, dst)) {
+        std::vector<dvt_bytes> bytes;
+        for (size_t k = i; k < end; ++k) bytes.push_back({sources_[k]->bytes.data(), sources_[k]->bytes.size()});
+        DVT_TRY(call.check(backend.pack(context, call, &uses_[i], bytes.data(), bytes.size(), dst.data(), dst.size())).in(name));
+        cache.store(name, plan.layout_hash, dst);
+      }
+      DVT_TRY(call.check(backend.bind(context, call, &uses_[i], end - i, &plan, dst.data())).in(name));
+      buffers_.push_back(std::move(buffer));
+      done += plan.bytes;
+    } else if (plan.how == DVT_PLAN_PUT && DVT_HAS(&backend, put)) {
+      for (size_t k = i; k < end; ++k)
+        DVT_TRY(call.check(backend.put(context, call, uses_[k].name, 0, {sources_[k]->bytes.data(), sources_[k]->bytes.size()}, 1)).in(name));
+      done += plan.bytes;
+    } else {
+      return unsupported("weight \"" + name + "\": the backend plans it in way " + std::to_string(plan.how) + ", which this core does not know");
+    }
+    if (cancel && __atomic_load_n(cancel, __ATOMIC_RELAXED)) return {Code::kCancelled, "cancelled while loading weights"};
+    if (progress) progress(done, total, "loading weights");
+    i = end;
+  }
+  return Status::ok();
+}
+
+uint64_t Weights::bytes_per_token() const {
+  uint64_t sum = 0;
+  for (size_t i = 0; i < uses_.size(); ++i) {
+    const uint64_t bytes = plans_[i].bytes;
+    if (uses_[i].access & DVT_ACCESS_DENSE) sum += bytes;
+    else if (uses_[i].ndim > 0 && uses_[i].shape[0] > 0) sum += bytes / static_cast<uint64_t>(uses_[i].shape[0]);
+  }
+  return sum;
+}
+
+uint64_t Weights::flops_per_token() const {
+  uint64_t sum = 0;
+  for (const dvt_weight_use& use : uses_)
+    if ((use.access & DVT_ACCESS_DENSE) && is_matrix(use)) sum += 2 * elements(use);
+  return sum;
+}
+
+bool Weights::is_float32() const {
+  for (const dvt_weight_use& use : uses_)
+    if (is_matrix(use)) return text_of(use.stored) == "f32";
+  return true;
+}
+
+}  // namespace dovetail::core

@@ -1,0 +1,73 @@
+// Weights: every tensor that a graph uses, in the layout that the backend asked for.
+//
+// keep   the backend reads the mapped file: no copy, quick start
+// pack   the backend's own layout, written once into memory that this object owns
+// The backend answers per tensor (plan); packing reports progress and can be cancelled.
+#pragma once
+
+#include <dovetail/abi/backend.h>
+
+#include <deque>
+#include <memory>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "core/base/status.hpp"
+#include "core/graph/graph.hpp"
+#include "core/model/checkpoint.hpp"
+#include "core/plugin/call_frame.hpp"
+
+namespace dovetail::core {
+
+/// Which format a tensor should have, by class ("default", "lm_head", "embed", ...); empty = as stored.
+struct WeightFormats {
+  std::string everywhere;
+  std::vector<std::pair<std::string, std::string>> by_class;
+};
+
+/// Where packed weights may be found again: keyed by the plan's layout hash and the source's identity.
+/// The default keeps nothing; a cache on disk derives from it.
+class RepackCache {
+ public:
+  virtual ~RepackCache() = default;
+  /// Fills dst and returns true if it has these bytes.
+  virtual bool load(const std::string& name, uint64_t layout_hash, std::span<std::byte> dst);
+  virtual void store(const std::string& name, uint64_t layout_hash, std::span<const std::byte> packed);
+};
+
+class Weights {
+ public:
+  Weights() = default;
+  Weights(const Weights&) = delete;
+  Weights& operator=(const Weights&) = delete;
+
+  /// Asks the backend for a plan of every weight of the graph. Pure: nothing is read.
+  Status plan(const Graph& graph, const Checkpoint& checkpoint, const WeightFormats& formats, const dvt_backend_v1& backend, void* context);
+  /// Does what was planned. Buffers live as long as this object.
+  Status load(const dvt_backend_v1& backend, void* context, RepackCache& cache, const uint32_t* cancel, const ProgressFn& progress);
+
+  uint64_t mapped_bytes() const { return mapped_bytes_; }
+  uint64_t packed_bytes() const { return packed_bytes_; }
+  size_t n_tensors() const { return uses_.size(); }
+  /// Bytes that one token reads: every dense weight once, one row of those read by rows.
+  uint64_t bytes_per_token() const;
+  /// Multiply-adds of one token in dense weights, times two.
+  uint64_t flops_per_token() const;
+  /// Whether the dense weights are stored as float32 (or there are none).
+  bool is_float32() const;
+
+ private:
+  struct AlignedFree {
+    size_t align;
+    void operator()(std::byte* p) const { ::operator delete[](p, std::align_val_t{align}); }
+  };
+  std::vector<dvt_weight_use> uses_;
+  std::vector<dvt_weight_plan> plans_;
+  std::vector<const TensorInfo*> sources_;
+  std::vector<std::unique_ptr<std::byte[], AlignedFree>> buffers_;
+  std::deque<std::string> wanted_;
+  uint64_t mapped_bytes_ = 0, packed_bytes_ = 0;
+};
+
+}  // namespace dovetail::core

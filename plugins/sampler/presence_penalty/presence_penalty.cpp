@@ -1,0 +1,29 @@
+// presence_penalty: subtracts a number once from every id that was generated (not from the prompt's).
+// Source: the OpenAI API reference, "presence_penalty".
+#include <dovetail/token_counts.hpp>
+
+namespace dovetail::presence_penalty {
+
+class PresencePenalty {
+ public:
+  static constexpr std::array params = {number_param("presence_penalty", "0.0", "subtracted from the logit of ids generated before; 0 is off", -2.0, 2.0)};
+
+  explicit PresencePenalty(const StageOpen& in) : penalty_(in.defaults.number("presence_penalty")) {}
+
+  struct Request : TokenCounts {
+    Request(const PresencePenalty& stage, const RequestOpen& in) : penalty(in.overrides.number("presence_penalty", stage.penalty_)) {}
+    void apply(Candidates& c) {
+      if (penalty == 0.0) return;
+      for (const auto& entry : counts())
+        if (dvt_cand* x = c.find(entry.first)) x->logit = static_cast<float>(x->logit - penalty);
+      c.logits_changed();
+    }
+    double penalty;
+  };
+
+ private:
+  double penalty_;
+};
+
+}  // namespace dovetail::presence_penalty
+DVT_EXPORT_SAMPLER(dovetail::presence_penalty::PresencePenalty)
