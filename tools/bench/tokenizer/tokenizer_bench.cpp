@@ -4,9 +4,9 @@
 //
 // Prints the best of several runs, cold (a first pass over the text) and with a warm word cache, the
 // two ways to split, and the time per byte on texts that are hard on a merger.
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <cstring>
 #include <functional>
 #include <string>
 #include <vector>
@@ -60,13 +60,15 @@ void bench(const std::string& tokenizer_path, const std::string& text_path) {
 
   CutScratch scratch;
   PreTokenizer by_regex;
-  by_regex.add_split_regex(kQwen2Pattern, SplitBehavior::kIsolated, false, PreTokenizer::Engine::kRegex);
+  by_regex.add_split_regex(kQwen2Pattern, SplitBehavior::kIsolated, false,
+                           PreTokenizer::Engine::kRegex);
   const auto cut = [&](const PreTokenizer& p) {
     Alignment ignored;
     (void)p.cut(text, &scratch, &ignored);
   };
   std::printf("split           %8.1f MB/s\n", mb / best_of(7, [&] { cut(t->pre_tokenizer()); }));
-  std::printf("split by PCRE2  %8.1f MB/s (the Qwen2 pattern)\n", mb / best_of(3, [&] { cut(by_regex); }));
+  std::printf("split by PCRE2  %8.1f MB/s (the Qwen2 pattern)\n",
+              mb / best_of(3, [&] { cut(by_regex); }));
 
   for (const char* unit : {"a", " ", "\n", "ab", "\xF0\x9F\x98\x80", "aGVsbG8gd29ybGQ"}) {
     std::string hard;

@@ -82,6 +82,23 @@ TEST(Trainer, WritesAFileThatLoadsAndRoundTrips) {
   }
 }
 
+TEST(Trainer, LearnsTheDemoTokenizerThatTheReferenceTrained) {
+  // configs/demo/tokenizer.json comes from Hugging Face's own trainer: tools/demo/make_tokenizer.py.
+  const Node reference = parse(read_file("configs/demo/tokenizer.json"));
+  TrainOptions options;
+  options.vocab_size = 4096;
+  options.min_frequency = 2;
+  options.special_tokens = {"<|endoftext|>"};
+  const TrainedBpe trained =
+      train(options, read_file("tests/data/demo/austen-pride_and_prejudice.txt"), true);
+  const Node ours = parse(to_tokenizer_json(trained, options));
+  EXPECT_EQ(core::to_json(*ours.find("model")->find("vocab")),
+            core::to_json(*reference.find("model")->find("vocab")));
+  EXPECT_EQ(core::to_json(*ours.find("model")->find("merges")),
+            core::to_json(*reference.find("model")->find("merges")));
+  EXPECT_EQ(Tokenizer(view(ours)).added_tokens().all().size(), 1u);
+}
+
 TEST(Trainer, NeverMergesAcrossTheEndOfALine) {
   TrainOptions options;
   options.vocab_size = 300;
