@@ -42,7 +42,8 @@ struct ModelOptions {
 };
 
 void add_run_commands(Cli& cli);       // run, chat
-void add_text_commands(Cli& cli);      // tokenize, train-tokenizer, logits
+void add_text_commands(Cli& cli);      // tokenize, train-tokenizer
+void add_logits_command(Cli& cli);     // logits
 void add_inspect_commands(Cli& cli);   // inspect, plan
 void add_bench_command(Cli& cli);      // bench
 void add_demo_commands(Cli& cli);      // demo tokens|next|cache|fast

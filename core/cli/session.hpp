@@ -59,7 +59,7 @@ struct SessionOptions {
   std::vector<std::string> observed;  // values that must stay readable: "layer_out.0"
   bool observe_layers = false;        // all of "layer_out.i"
   bool plan_only = false;             // stop before weights are loaded
-  uint32_t min_batch_rows = 0;        // rows of logits that one step must be able to give
+  bool all_rows = false;              // a step may want the logits of every token
 };
 
 class Session {

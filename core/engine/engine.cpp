@@ -105,6 +105,12 @@ void Engine::finish(Request& request, FinishReason reason, Status error) {
   request.error = std::move(error);
 }
 
+size_t Engine::n_prefilled() const {
+  size_t sum = 0;
+  for (const auto& r : scheduler_.running()) sum += r->cache.n_cached;
+  return sum;
+}
+
 void Engine::cancel(RequestId id) {
   const std::lock_guard lock(cancels_lock_);
   cancels_.push_back(id);

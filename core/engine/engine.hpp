@@ -46,6 +46,8 @@ class Engine {
   /// Requests that ended since the last call.
   std::vector<Completion> take_completions();
 
+  /// Tokens in the cache of all running requests: how far a prompt has been read.
+  size_t n_prefilled() const;
   const KvCache& cache() const { return cache_; }
   const Model& model() const { return model_; }
 

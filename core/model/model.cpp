@@ -180,7 +180,7 @@ Status Model::plan(const ModelLoad& in) {
   for (const std::string& name : observed_) observed_views_.push_back(abi_text(name));
   compile_options_.struct_size = sizeof compile_options_;
   compile_options_.max_tokens = static_cast<uint32_t>(s.scheduler.max_batch_tokens);
-  compile_options_.max_rows = std::max(n_slots_, in.observe_layers ? compile_options_.max_tokens : 0);
+  compile_options_.max_rows = std::max(n_slots_, in.all_rows ? compile_options_.max_tokens : 0);
   compile_options_.max_seqs = n_slots_;
   compile_options_.observed = observed_views_.data();
   compile_options_.n_observed = observed_views_.size();
@@ -189,7 +189,7 @@ Status Model::plan(const ModelLoad& in) {
   uint64_t per_block = 0, per_slot = 0, workspace = 0;
   CallFrame call;
   DVT_TRY(call.check(backend_table_->estimate(backend_, call, &view, &compile_options_, kv_dtype_, block_len_, &per_block, &per_slot, &workspace)));
-  const uint64_t logits = uint64_t{n_slots_} * static_cast<uint64_t>(info_.vocab_size) * sizeof(float);
+  const uint64_t logits = uint64_t{compile_options_.max_rows} * static_cast<uint64_t>(info_.vocab_size) * sizeof(float);
   memory_.bytes_per_token = per_block / block_len_;
   memory_.n_tokens = uint64_t{n_blocks_} * block_len_;
   memory_.available = available_memory();

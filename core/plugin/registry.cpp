@@ -19,4 +19,18 @@ Result<LoadedPlugin*> PluginRegistry::load(std::string_view kind, std::string_vi
   }
   return invalid("no plugin " + key);
 }
+
+Result<std::unique_ptr<PluginRegistry>> PluginRegistry::create(SearchOptions o, HostServices& host) {
+  std::vector<std::string> dirs = o.paths;
+  dirs.push_back((std::filesystem::path(o.program).parent_path().parent_path() / "lib/dovetail/plugins").string());
+  return std::make_unique<PluginRegistry>(dirs, host);
+}
+std::vector<std::string> PluginRegistry::names(std::string_view kind) const {
+  std::vector<std::string> out;
+  for (const auto& d : dirs_) {
+    std::error_code e;
+    for (const auto& f : std::filesystem::directory_iterator(d + "/" + std::string(kind), e)) out.push_back(f.path().stem().string());
+  }
+  return out;
+}
 }

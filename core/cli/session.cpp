@@ -1,0 +1,159 @@
+#include "core/cli/session.hpp"
+
+#include <filesystem>
+
+#include "core/base/log.hpp"
+#include "core/config/check_value.hpp"
+#include "core/config/load.hpp"
+#include "core/config/validate.hpp"
+#include "core/model/plugin_params.hpp"
+
+namespace dovetail::core {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path prefix_of(const std::string& program) { return fs::path(program).parent_path().parent_path(); }
+fs::path configs_of(const std::string& program) { return prefix_of(program) / "share" / "dovetail" / "configs"; }
+
+bool ends_with_any(std::string_view text, std::initializer_list<std::string_view> ends) {
+  for (std::string_view end : ends)
+    if (text.ends_with(end)) return true;
+  return false;
+}
+
+// A YAML file is read as it is; a folder or a checkpoint's file stands for a config of nothing else.
+Result<Node> load(const std::string& program, const std::string& config, const std::vector<std::string>& sets) {
+  LoadOptions options;
+  options.defaults_path = (configs_of(program) / "defaults.yaml").string();
+  options.sets = sets;
+  const std::string path = config.empty() ? (configs_of(program) / "demo.yaml").string() : config;
+  std::error_code error;
+  if (fs::is_directory(path, error) || ends_with_any(path, {".gguf", ".safetensors"})) return config_for_checkpoint(path, options);
+  if (!fs::exists(path, error)) return io_error("config \"" + path + "\" does not exist; give a YAML file or a checkpoint's folder");
+  return load_config(path, options);
+}
+
+LogLevel level_of(const std::string& name) {
+  if (name == "debug") return LogLevel::kDebug;
+  if (name == "info") return LogLevel::kInfo;
+  if (name == "error") return LogLevel::kError;
+  return LogLevel::kWarn;
+}
+
+}  // namespace
+
+bool names_a_config(const std::string& text) {
+  std::error_code error;
+  return text.find('/') != std::string::npos || ends_with_any(text, {".yaml", ".yml", ".gguf"}) || fs::exists(text, error);
+}
+
+Status Runtime::start(const std::string& program, const std::vector<std::string>& plugin_paths, std::optional<int32_t> n_threads) {
+  pool_ = n_threads ? std::make_unique<ThreadPool>(static_cast<uint32_t>(*n_threads)) : std::make_unique<ThreadPool>();
+  host_ = std::make_unique<HostServices>(*pool_);
+  SearchOptions search;
+  for (const std::string& path : plugin_paths) search.paths.push_back(path);
+  search.program = program;
+  search.allow = settings_.plugins.allow;
+  search.deny = settings_.plugins.deny;
+  DVT_TRY(plugins_, PluginRegistry::create(search, *host_));
+  return Status::ok();
+}
+
+Result<std::unique_ptr<Runtime>> Runtime::open_plugins_only(const std::string& program, const std::vector<std::string>& paths) {
+  auto runtime = std::unique_ptr<Runtime>(new Runtime);
+  DVT_TRY(runtime->start(program, paths, std::nullopt));
+  return runtime;
+}
+
+Result<std::unique_ptr<Runtime>> Runtime::open(const std::string& program, const ModelOptions& options) {
+  auto runtime = std::unique_ptr<Runtime>(new Runtime);
+  DVT_TRY(runtime->config_, load(program, options.config, options.sets));
+  runtime->config_name_ = options.config.empty() ? "the embedded model" : options.config;
+  Settings& s = runtime->settings_;
+  DVT_TRY(s, read_settings(runtime->config_));
+  set_log_level(level_of(s.log_level));
+  DVT_TRY(runtime->start(program, s.plugins.path, s.backend.n_threads));
+
+  const PluginParams params = runtime->plugin_params();
+  DVT_TRY(validate(runtime->config_, params));
+  const auto complete = [&](std::string_view kind, PluginUse& use) -> Status {
+    if (use.name.empty()) return Status::ok();
+    DVT_TRY([[maybe_unused]] LoadedPlugin * plugin, runtime->plugins_->load(kind, use.name));  // with the reason if it cannot
+    const std::vector<ParamSpec>* specs = params.find(kind, use.name);
+    if (!specs) return internal_error("the parameters of " + std::string(kind) + " \"" + use.name + "\" are not known");
+    DVT_TRY(use.params, complete_params(use.params, *specs, use.path));
+    return Status::ok();
+  };
+  DVT_TRY(complete("arch", s.model.arch));
+  DVT_TRY(complete("backend", s.backend.plugin));
+  DVT_TRY(complete("tokenizer", s.tokenizer.plugin));
+  for (PluginUse& stage : s.sampler) DVT_TRY(complete("sampler", stage));
+  return runtime;
+}
+
+PluginParams Runtime::plugin_params() {
+  PluginParams out;
+  out.find = [this](std::string_view kind, std::string_view name) -> const std::vector<ParamSpec>* {
+    static const std::vector<ParamSpec> kNone;
+    if (name.empty()) return &kNone;  // the checkpoint decides: no keys of its own
+    const std::pair<std::string, std::string> key(kind, name);
+    if (const auto it = params_.find(key); it != params_.end()) return &it->second;
+    Result<LoadedPlugin*> plugin = plugins_->load(kind, name);
+    if (!plugin) return nullptr;
+    Result<std::vector<ParamSpec>> specs = param_specs(*(*plugin)->table);
+    if (!specs) {
+      log_error("plugins", specs.status().message());
+      return nullptr;
+    }
+    return &(params_[key] = std::move(*specs));
+  };
+  out.names = [this](std::string_view kind) { return plugins_->names(kind); };
+  return out;
+}
+
+Result<std::unique_ptr<Session>> Session::open(const std::string& program, const ModelOptions& options, const SessionOptions& session) {
+  auto self = std::unique_ptr<Session>(new Session);
+  DVT_TRY(self->runtime_, Runtime::open(program, options));
+  Runtime& runtime = *self->runtime_;
+  Progress progress;
+  ModelLoad load{runtime.settings(), runtime.plugins(), runtime.host(), runtime.ops()};
+  load.observed = session.observed;
+  load.observe_layers = session.observe_layers;
+  load.all_rows = session.all_rows;
+  load.plan_only = session.plan_only;
+  load.cancel = interrupt_flag();
+  load.progress = [&progress](uint64_t done, uint64_t total, std::string_view what) { progress.update(what, done, total); };
+  DVT_TRY(self->model_, Model::load(load));
+  progress.finish();
+  for (const PluginUse& stage : runtime.settings().sampler) {
+    DVT_TRY(LoadedPlugin* plugin, runtime.plugins().load("sampler", stage.name));
+    const auto* table = plugin->interface<dvt_sampler_v1>("dovetail.sampler/1");
+    if (!table) return unsupported("plugin \"" + stage.name + "\" has no interface dovetail.sampler/1");
+    DVT_TRY(self->chain_.add(stage.name, table, plugin->self, stage.params, static_cast<uint32_t>(self->model_->vocab_size())));
+  }
+  if (self->model_->tokenizer()) self->chain_.set_n_ids(self->model_->tokenizer()->n_ids());
+  return self;
+}
+
+std::unique_ptr<Engine> Session::make_engine() const {
+  const Settings::Scheduler& s = runtime_->settings().scheduler;
+  SchedulerLimits limits;
+  limits.max_batch_tokens = static_cast<uint32_t>(s.max_batch_tokens);
+  limits.max_seqs = static_cast<uint32_t>(s.max_seqs);
+  limits.prefill_chunk = static_cast<uint32_t>(s.prefill_chunk);
+  return std::make_unique<Engine>(*model_, chain_, limits);
+}
+
+RequestParams Session::request_params() const {
+  const Settings::Generate& g = runtime_->settings().generate;
+  RequestParams params;
+  params.max_tokens = static_cast<uint32_t>(g.max_tokens);
+  params.stop = g.stop;
+  for (int32_t id : g.stop_ids) params.stop_ids.push_back(static_cast<TokenId>(id));
+  if (!g.ignore_eos) params.stop_ids.insert(params.stop_ids.end(), model_->eos_ids().begin(), model_->eos_ids().end());
+  if (g.seed) params.seed = static_cast<uint64_t>(*g.seed);
+  return params;
+}
+
+}  // namespace dovetail::core
