@@ -1,0 +1,32 @@
+// The AVX2 + FMA + F16C variants. Contracts are in kernels/OP.hpp; ops that are missing here cost
+// too little to have a variant, and the table takes kernels/ref for them.
+#pragma once
+
+#include <kernels/attend.hpp>
+#include <kernels/convert.hpp>
+#include <kernels/linear.hpp>
+#include <kernels/pointwise.hpp>
+#include <kernels/read_stream.hpp>
+#include <kernels/rms_norm.hpp>
+#include <kernels/rope.hpp>
+#include <kernels/softmax.hpp>
+
+namespace dovetail::kernels::avx2 {
+
+LinearF32Fn linear_f32;
+LinearF32Fn linear_add_f32;
+LinearBf16Fn linear_bf16;
+LinearBf16Fn linear_add_bf16;
+AttendF32Fn attend_f32;
+AttendBf16Fn attend_bf16;
+RmsNormFn rms_norm;
+RopeHalfSplitFn rope_half_split;
+BinaryFn silu_mul;
+UnaryFn exp;
+UnaryFn silu;
+SoftmaxFn softmax;
+F32ToBf16Fn f32_to_bf16;
+F16ToF32Fn f16_to_f32;
+ReadStreamFn read_stream;
+
+}  // namespace dovetail::kernels::avx2

@@ -1,0 +1,56 @@
+// The AVX2 row of the table. Built without -mavx2: it runs on every x86-64.
+#include "kernels/cpu/avx2_row.hpp"
+
+#include <cpuid.h>
+
+#include "kernels/cpu/avx2.hpp"
+
+namespace dovetail::kernels {
+namespace {
+
+constexpr CpuKernels kRow = {
+    .name = "avx2",
+    .linear_f32 = avx2::linear_f32,
+    .linear_add_f32 = avx2::linear_add_f32,
+    .linear_bf16 = avx2::linear_bf16,
+    .linear_add_bf16 = avx2::linear_add_bf16,
+    .attend_f32 = avx2::attend_f32,
+    .attend_bf16 = avx2::attend_bf16,
+    .cache_write_f32 = ref::cache_write_f32,
+    .cache_write_bf16 = ref::cache_write_bf16,
+    .rms_norm = avx2::rms_norm,
+    .rope_table = ref::rope_table,
+    .rope_half_split = avx2::rope_half_split,
+    .add = ref::add,
+    .mul = ref::mul,
+    .silu_mul = avx2::silu_mul,
+    .exp = avx2::exp,
+    .silu = avx2::silu,
+    .softmax = avx2::softmax,
+    .argmax = ref::argmax,
+    .gather_rows_f32 = ref::gather_rows_f32,
+    .gather_rows_bf16 = ref::gather_rows_bf16,
+    .bf16_to_f32 = ref::bf16_to_f32,
+    .f32_to_bf16 = avx2::f32_to_bf16,
+    .f16_to_f32 = avx2::f16_to_f32,
+    .read_stream = avx2::read_stream,
+};
+
+}  // namespace
+
+const CpuKernels* avx2_row() {
+  return &kRow;
+}
+
+bool machine_has_avx2() {
+  unsigned eax = 0;
+  unsigned ebx = 0;
+  unsigned ecx = 0;
+  unsigned edx = 0;
+  // The builtin also checks that the system saves the wide registers; no compiler here knows
+  // "f16c".
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+         __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
+}
+
+}  // namespace dovetail::kernels

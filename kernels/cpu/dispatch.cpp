@@ -1,0 +1,62 @@
+// The table of CPU kernels, and which row this machine takes.
+#include "kernels/cpu/avx2_row.hpp"
+#include "kernels/cpu/portable.hpp"
+
+namespace dovetail::kernels {
+namespace {
+
+constexpr CpuKernels kPortableRow = {
+    .name = "portable",
+    .linear_f32 = portable::linear_f32,
+    .linear_add_f32 = portable::linear_add_f32,
+    .linear_bf16 = portable::linear_bf16,
+    .linear_add_bf16 = portable::linear_add_bf16,
+    .attend_f32 = portable::attend_f32,
+    .attend_bf16 = portable::attend_bf16,
+    .cache_write_f32 = ref::cache_write_f32,
+    .cache_write_bf16 = ref::cache_write_bf16,
+    .rms_norm = portable::rms_norm,
+    .rope_table = ref::rope_table,
+    .rope_half_split = ref::rope_half_split,
+    .add = ref::add,
+    .mul = ref::mul,
+    .silu_mul = portable::silu_mul,
+    .exp = portable::exp,
+    .silu = portable::silu,
+    .softmax = portable::softmax,
+    .argmax = ref::argmax,
+    .gather_rows_f32 = ref::gather_rows_f32,
+    .gather_rows_bf16 = ref::gather_rows_bf16,
+    .bf16_to_f32 = ref::bf16_to_f32,
+    .f32_to_bf16 = ref::f32_to_bf16,
+    .f16_to_f32 = ref::f16_to_f32,
+    .read_stream = portable::read_stream,
+};
+
+}  // namespace
+
+bool can_run(Isa isa) {
+  switch (isa) {
+    case Isa::kPortable:
+      return true;
+    case Isa::kAvx2:
+      return avx2_row() != nullptr && machine_has_avx2();
+  }
+  return false;
+}
+
+Isa detect_isa() {
+  return can_run(Isa::kAvx2) ? Isa::kAvx2 : Isa::kPortable;
+}
+
+std::optional<Isa> find_isa(std::string_view name) {
+  if (name == "portable") return Isa::kPortable;
+  if (name == "avx2") return Isa::kAvx2;
+  return std::nullopt;
+}
+
+const CpuKernels& cpu_kernels(Isa isa) {
+  return isa == Isa::kAvx2 && avx2_row() != nullptr ? *avx2_row() : kPortableRow;
+}
+
+}  // namespace dovetail::kernels

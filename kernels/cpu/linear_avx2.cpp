@@ -1,0 +1,226 @@
+// linear for AVX2 + FMA; contract in kernels/linear.hpp, oracle in kernels/ref/linear.cpp.
+// One token is bound by memory: four weight rows at once, so that four chains hide the FMA's
+// latency. More tokens are bound by arithmetic: tiles of 3 tokens x 4 rows fill the 16 registers,
+// and from kPackTokens on a panel of weights is widened once for all tokens of a block.
+// Every path adds an output's products in the same order, in the same eight lanes. Where it stops
+// in the middle (a block over K), the lanes are kept whole, so nothing changes.
+// Built with -mavx2 -mfma: C headers and intrinsics only (a test finds no weak symbols here).
+#include "kernels/cpu/avx2.hpp"
+#include "kernels/cpu/avx2_math.hpp"
+
+namespace dovetail::kernels::avx2 {
+namespace {
+
+constexpr int kTileTokens = 3;
+constexpr int kTileRows = 4;
+constexpr int64_t kPackTokens = 6;  // from here on widening once beats widening in every tile
+constexpr int64_t kPanelRows = 8;   // two tiles share each read of x
+constexpr int64_t kPanelLen = 512;  // 8 rows x 512 floats are 16 KiB: half of a small L1
+constexpr int64_t kMaxBlock = 96;   // tokens; 24 KiB of partial sums on the stack
+constexpr int64_t kMinBlock = 24;
+constexpr int64_t kBlockFloats = 96 * 1024;  // of x, so that a block stays in a 512 KiB L2
+
+struct Set {
+  static __m128 finish(__m128 /*y*/, __m128 sum) { return sum; }
+};
+struct Add {
+  static __m128 finish(__m128 y, __m128 sum) { return _mm_add_ps(y, sum); }
+};
+
+/// The operands of one call, as in the contract.
+template <class Weight>
+struct Operands {
+  float* y;
+  int64_t y_stride;
+  const float* x;
+  int64_t x_stride;
+  const Weight* w;
+  int64_t k_len;
+};
+
+template <class Store>
+void store_tile_row(float* y, __m128 sum, int64_t n_rows) {
+  if (n_rows >= kTileRows) {
+    _mm_storeu_ps(y, Store::finish(_mm_loadu_ps(y), sum));
+    return;
+  }
+  const __m128i mask = _mm256_castsi256_si128(first_lanes(n_rows));
+  _mm_maskstore_ps(y, mask, Store::finish(_mm_maskload_ps(y, mask), sum));
+}
+
+/// kTokens tokens against up to four weight rows, straight from the matrix. Rows past n_rows are
+/// the last one again, and their sums are dropped.
+template <class Store, int kTokens, class Weight>
+void direct_tile(const Operands<Weight>& op, int64_t t, int64_t n, int64_t n_rows) {
+  const float* x[kTokens];
+  for (int i = 0; i < kTokens; ++i) x[i] = op.x + (t + i) * op.x_stride;
+  const Weight* w[kTileRows];
+  for (int j = 0; j < kTileRows; ++j) w[j] = op.w + (n + (j < n_rows ? j : n_rows - 1)) * op.k_len;
+
+  __m256 acc[kTokens][kTileRows];
+  for (int i = 0; i < kTokens; ++i) {
+    for (int j = 0; j < kTileRows; ++j) acc[i][j] = _mm256_setzero_ps();
+  }
+  const auto step = [&](const auto& load_x, const auto& load_w) {
+    __m256 token[kTokens];
+    for (int i = 0; i < kTokens; ++i) token[i] = load_x(x[i]);
+    for (int j = 0; j < kTileRows; ++j) {
+      const __m256 row = load_w(w[j]);
+      for (int i = 0; i < kTokens; ++i) acc[i][j] = _mm256_fmadd_ps(token[i], row, acc[i][j]);
+    }
+  };
+  int64_t k = 0;
+  const auto load_eight = [&](const auto* p) { return load(p + k); };
+  const auto load_rest = [&](const auto* p) { return load_first(p + k, op.k_len - k); };
+  for (; k + kLanes <= op.k_len; k += kLanes) step(load_eight, load_eight);
+  if (k < op.k_len) step(load_rest, load_rest);
+
+  for (int i = 0; i < kTokens; ++i) {
+    store_tile_row<Store>(op.y + (t + i) * op.y_stride + n,
+                          reduce4(acc[i][0], acc[i][1], acc[i][2], acc[i][3]), n_rows);
+  }
+}
+
+template <class Store, class Weight>
+void direct_stripe(const Operands<Weight>& op, int64_t n_tokens, int64_t n_begin, int64_t n_end) {
+  for (int64_t n = n_begin; n < n_end; n += kTileRows) {
+    const int64_t n_rows = n_end - n;
+    int64_t t = 0;
+    for (; t + kTileTokens <= n_tokens; t += kTileTokens) {
+      direct_tile<Store, kTileTokens>(op, t, n, n_rows);
+    }
+    if (n_tokens - t == 2) direct_tile<Store, 2>(op, t, n, n_rows);
+    if (n_tokens - t == 1) direct_tile<Store, 1>(op, t, n, n_rows);
+  }
+}
+
+/// Widens columns [k, k + n_cols) of eight rows (clamped to the last one) into [group of 4 rows]
+/// [step of 8 columns][row][8], filled up with zeros: a tile then reads one run of memory.
+template <class Weight>
+void pack_panel(float* panel, const Operands<Weight>& op, int64_t n, int64_t n_rows, int64_t k,
+                int64_t n_cols) {
+  const int64_t n_steps = (n_cols + kLanes - 1) / kLanes;
+  for (int64_t row = 0; row < kPanelRows; ++row) {
+    const Weight* w = op.w + (n + (row < n_rows ? row : n_rows - 1)) * op.k_len + k;
+    float* to = panel + (row / kTileRows * n_steps * kTileRows + row % kTileRows) * kLanes;
+    for (int64_t s = 0; s < n_steps; ++s) {
+      const int64_t rest = n_cols - s * kLanes;
+      const __m256 value = rest >= kLanes ? load(w + s * kLanes) : load_first(w + s * kLanes, rest);
+      _mm256_store_ps(to + s * kTileRows * kLanes, value);
+    }
+  }
+}
+
+/// Adds kTokens tokens' products with four packed rows to the partial sums [kTokens][4][8].
+template <int kTokens>
+void packed_tile(float* sums, const float* x, int64_t x_stride, const float* panel,
+                 int64_t n_cols) {
+  __m256 acc[kTokens][kTileRows];
+  for (int i = 0; i < kTokens; ++i) {
+    for (int j = 0; j < kTileRows; ++j) {
+      acc[i][j] = _mm256_load_ps(sums + (i * kTileRows + j) * kLanes);
+    }
+  }
+  const auto step = [&](const auto& load_x) {
+    __m256 token[kTokens];
+    for (int i = 0; i < kTokens; ++i) token[i] = load_x(x + i * x_stride);
+    for (int j = 0; j < kTileRows; ++j) {
+      const __m256 row = _mm256_load_ps(panel + j * kLanes);
+      for (int i = 0; i < kTokens; ++i) acc[i][j] = _mm256_fmadd_ps(token[i], row, acc[i][j]);
+    }
+    x += kLanes;
+    panel += kTileRows * kLanes;
+  };
+  for (; n_cols >= kLanes; n_cols -= kLanes) step([](const float* p) { return load(p); });
+  if (n_cols > 0) step([&](const float* p) { return load_first(p, n_cols); });
+
+  for (int i = 0; i < kTokens; ++i) {
+    for (int j = 0; j < kTileRows; ++j) {
+      _mm256_store_ps(sums + (i * kTileRows + j) * kLanes, acc[i][j]);
+    }
+  }
+}
+
+/// One block of tokens against eight rows.
+template <class Store, class Weight>
+void packed_block(const Operands<Weight>& op, int64_t t_begin, int64_t n_tokens, int64_t n,
+                  int64_t n_rows) {
+  constexpr int64_t kTokenSums = kTileRows * kLanes;
+  alignas(32) float panel[kPanelRows * kPanelLen];
+  alignas(32) float sums[kPanelRows / kTileRows * kMaxBlock * kTokenSums];
+  const int64_t half = n_tokens * kTokenSums;  // sums of rows 0 to 3, then of rows 4 to 7
+  for (int64_t i = 0; i < 2 * half; i += kLanes) _mm256_store_ps(sums + i, _mm256_setzero_ps());
+
+  for (int64_t k = 0; k < op.k_len; k += kPanelLen) {
+    const int64_t n_cols = op.k_len - k < kPanelLen ? op.k_len - k : kPanelLen;
+    const float* upper = panel + (n_cols + kLanes - 1) / kLanes * kTokenSums;
+    pack_panel(panel, op, n, n_rows, k, n_cols);
+    for (int64_t t = 0; t < n_tokens; t += kTileTokens) {
+      const float* x = op.x + (t_begin + t) * op.x_stride + k;
+      float* to = sums + t * kTokenSums;
+      const auto both = [&](auto* tile) {
+        tile(to, x, op.x_stride, panel, n_cols);
+        tile(to + half, x, op.x_stride, upper, n_cols);
+      };
+      if (n_tokens - t >= kTileTokens)
+        both(packed_tile<kTileTokens>);
+      else if (n_tokens - t == 2)
+        both(packed_tile<2>);
+      else
+        both(packed_tile<1>);
+    }
+  }
+  for (int64_t t = 0; t < n_tokens; ++t) {
+    for (int64_t j = 0; j < n_rows && j < kPanelRows; j += kTileRows) {
+      const float* from = sums + (j / kTileRows) * half + t * kTokenSums;
+      const __m128 sum =
+          reduce4(_mm256_load_ps(from), _mm256_load_ps(from + kLanes),
+                  _mm256_load_ps(from + 2 * kLanes), _mm256_load_ps(from + 3 * kLanes));
+      store_tile_row<Store>(op.y + (t_begin + t) * op.y_stride + n + j, sum, n_rows - j);
+    }
+  }
+}
+
+/// As many tokens as keep their x in L2.
+int64_t block_len(int64_t k_len) {
+  const int64_t fit = kBlockFloats / (k_len > 0 ? k_len : 1) / kTileTokens * kTileTokens;
+  if (fit > kMaxBlock) return kMaxBlock;
+  return fit < kMinBlock ? kMinBlock : fit;
+}
+
+template <class Store, class Weight>
+void stripe(const Operands<Weight>& op, int64_t n_tokens, int64_t n_begin, int64_t n_end) {
+  if (n_tokens < kPackTokens) return direct_stripe<Store>(op, n_tokens, n_begin, n_end);
+  const int64_t block = block_len(op.k_len);
+  for (int64_t t = 0; t < n_tokens; t += block) {
+    const int64_t here = n_tokens - t < block ? n_tokens - t : block;
+    for (int64_t n = n_begin; n < n_end; n += kPanelRows) {
+      packed_block<Store>(op, t, here, n, n_end - n);
+    }
+  }
+}
+
+}  // namespace
+
+void linear_f32(float* y, int64_t y_stride, const float* x, int64_t x_stride, const float* w,
+                int64_t n_tokens, int64_t k_len, int64_t n_begin, int64_t n_end) {
+  stripe<Set, float>({y, y_stride, x, x_stride, w, k_len}, n_tokens, n_begin, n_end);
+}
+
+void linear_add_f32(float* y, int64_t y_stride, const float* x, int64_t x_stride, const float* w,
+                    int64_t n_tokens, int64_t k_len, int64_t n_begin, int64_t n_end) {
+  stripe<Add, float>({y, y_stride, x, x_stride, w, k_len}, n_tokens, n_begin, n_end);
+}
+
+void linear_bf16(float* y, int64_t y_stride, const float* x, int64_t x_stride, const uint16_t* w,
+                 int64_t n_tokens, int64_t k_len, int64_t n_begin, int64_t n_end) {
+  stripe<Set, uint16_t>({y, y_stride, x, x_stride, w, k_len}, n_tokens, n_begin, n_end);
+}
+
+void linear_add_bf16(float* y, int64_t y_stride, const float* x, int64_t x_stride,
+                     const uint16_t* w, int64_t n_tokens, int64_t k_len, int64_t n_begin,
+                     int64_t n_end) {
+  stripe<Add, uint16_t>({y, y_stride, x, x_stride, w, k_len}, n_tokens, n_begin, n_end);
+}
+
+}  // namespace dovetail::kernels::avx2

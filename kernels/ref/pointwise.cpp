@@ -1,0 +1,35 @@
+// Oracle of pointwise.hpp.
+#include <kernels/pointwise.hpp>
+
+#include <cmath>
+
+namespace dovetail::kernels::ref {
+namespace {
+
+float silu_of(float x) {
+  return x / (1.0F + std::exp(-x));
+}
+
+}  // namespace
+
+void add(float* out, const float* a, const float* b, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) out[i] = a[i] + b[i];
+}
+
+void mul(float* out, const float* a, const float* b, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) out[i] = a[i] * b[i];
+}
+
+void silu_mul(float* out, const float* a, const float* b, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) out[i] = silu_of(a[i]) * b[i];
+}
+
+void exp(float* out, const float* x, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) out[i] = std::exp(x[i]);
+}
+
+void silu(float* out, const float* x, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) out[i] = silu_of(x[i]);
+}
+
+}  // namespace dovetail::kernels::ref

@@ -1,0 +1,56 @@
+#include <kernels/attend.hpp>
+
+#include <cmath>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace dovetail::kernels {
+namespace {
+
+// One kv head of 2 elements, pages of 2 rows, keys at positions 0, 1 and 2.
+const KvLayout kLayout{1, 2, 2, 4};
+const uint32_t kPageTable[] = {1, 0};
+const float kKeys[] = {/*page 0: position 2*/ 0,     0, 9, 9,
+                       /*page 1: positions 0, 1*/ 1, 0, 0, 1};
+const float kValues[] = {100, 1000, 9, 9, 1, 2, 10, 20};
+
+std::vector<float> attend(const std::vector<float>& q, int64_t n_tokens, int64_t first_pos,
+                          int64_t n_group_heads, int64_t window) {
+  std::vector<float> out(q.size());
+  const auto stride = static_cast<int64_t>(q.size()) / n_tokens;
+  ref::attend_f32(
+      {out.data(), stride, q.data(), stride, n_tokens, first_pos, 0, n_group_heads, window, 1.0F},
+      kLayout, kKeys, kValues, kPageTable);
+  return out;
+}
+
+TEST(AttendReference, SeesItsOwnKeyAndThoseBefore) {
+  const std::vector<float> out = attend({0, 0, 0, 0, 0, 0}, 3, 0, 1, INT64_MAX);
+  EXPECT_FLOAT_EQ(out[0], 1.0F);
+  EXPECT_FLOAT_EQ(out[2], 5.5F);
+  EXPECT_FLOAT_EQ(out[3], 11.0F);
+  EXPECT_FLOAT_EQ(out[4], 37.0F);
+}
+
+TEST(AttendReference, WeighsKeysByTheExponentialOfTheScore) {
+  const float ln3 = std::log(3.0F);
+  const std::vector<float> out = attend({ln3, 0}, 1, 1, 1, INT64_MAX);  // weights 3 : 1
+  EXPECT_FLOAT_EQ(out[0], 3.25F);
+  EXPECT_FLOAT_EQ(out[1], 6.5F);
+}
+
+TEST(AttendReference, ForgetsKeysBeforeTheWindow) {
+  const std::vector<float> out = attend({0, 0}, 1, 2, 1, 2);
+  EXPECT_FLOAT_EQ(out[0], 55.0F);
+  EXPECT_FLOAT_EQ(attend({0, 0}, 1, 2, 1, 1)[0], 100.0F);
+}
+
+TEST(AttendReference, LetsHeadsOfAGroupShareTheirKeys) {
+  const std::vector<float> out = attend({50, 0, 0, 50}, 1, 1, 2, INT64_MAX);
+  EXPECT_FLOAT_EQ(out[0], 1.0F);
+  EXPECT_FLOAT_EQ(out[2], 10.0F);
+}
+
+}  // namespace
+}  // namespace dovetail::kernels
