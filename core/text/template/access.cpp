@@ -133,7 +133,7 @@ Value string_slice(const Value& object, const Bounds& b, Budget& budget) {
 }  // namespace
 
 Value get_attribute(const Value& object, std::string_view name, Budget& budget) {
-  if (object.is_undefined()) fail(object.reason());
+  if (object.is_undefined() && !name.starts_with("__")) fail(object.reason());
   if (name.starts_with("_")) {
     return Value::undefined("access to attribute '" + std::string(name) + "' of '" +
                             object.type_name() + "' object is unsafe");

@@ -45,6 +45,13 @@ class Budget {
     }
   }
 
+  /// Before making a list of `n` items.
+  void charge_items(size_t n) {
+    constexpr size_t kItemBytes = 32;  // of a Value
+    charge(n > SIZE_MAX / kItemBytes ? SIZE_MAX : n * kItemBytes);
+    step(n);
+  }
+
   /// Before a string grows to `n` bytes.
   void check_string(size_t n) const {
     if (n > limits_.max_string_bytes) {

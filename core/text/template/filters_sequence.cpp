@@ -1,6 +1,7 @@
 // Filters over the items of a value.
 #include <algorithm>
 #include <functional>
+#include <optional>
 
 #include "core/text/template/builtins.hpp"
 #include "core/text/template/interpreter.hpp"
@@ -69,6 +70,38 @@ std::vector<Value> sorted(std::vector<Value> items, const Getter& key, bool reve
   return items;
 }
 
+// A generator over the items of `v` that yields what `pick` makes of each; nothing skips it. What is
+// false has no items, whatever it is: `none|map('upper')` is empty.
+Value lazy_over(Interpreter& in, const Value& v, uint32_t args_depth,
+                std::function<std::optional<Value>(const Value&)> pick) {
+  auto next = [&in, v, pick = std::move(pick), items = std::vector<Value>(), at = size_t{0},
+               is_open = false]() mutable -> std::optional<Value> {
+    if (!std::exchange(is_open, true) && v.truth()) items = iterate(v, in.budget());
+    while (at < items.size()) {
+      if (std::optional<Value> item = pick(items[at++])) return item;
+    }
+    return std::nullopt;
+  };
+  return Value::lazy(std::move(next), std::max(v.depth(), args_depth), in.budget());
+}
+
+// A generator that makes all its items when the first is taken.
+Value lazy_all(Interpreter& in, uint32_t depth, std::function<std::vector<Value>()> make) {
+  auto next = [make = std::move(make), items = std::vector<Value>(), at = size_t{0},
+               is_open = false]() mutable -> std::optional<Value> {
+    if (!std::exchange(is_open, true)) items = make();
+    return at < items.size() ? std::optional<Value>(items[at++]) : std::nullopt;
+  };
+  return Value::lazy(std::move(next), depth, in.budget());
+}
+
+uint32_t depth_of(const Args& args) {
+  uint32_t depth = 0;
+  for (const Value& v : args.positional) depth = std::max(depth, v.depth());
+  for (const auto& [name, v] : args.named) depth = std::max(depth, v.depth());
+  return depth;
+}
+
 Value filter_length(Interpreter&, const Value& v, const Args& args) {
   const Bound bound("length", args, {});
   return Value::integer(length(v));
@@ -81,10 +114,11 @@ Value filter_list(Interpreter& in, const Value& v, const Args& args) {
 
 Value filter_items(Interpreter& in, const Value& v, const Args& args) {
   const Bound bound("items", args, {});
-  if (v.is_undefined()) return Value::lazy({}, in.budget());
-  if (!v.is(Kind::kDict)) fail("can only get item pairs from a mapping");
-  const Value view = Value::dict_view({v, DictView::Part::kItems});
-  return Value::lazy(iterate(view, in.budget()), in.budget());
+  return lazy_all(in, v.depth(), [&in, v]() -> std::vector<Value> {
+    if (v.is_undefined()) return {};
+    if (!v.is(Kind::kDict)) fail("can only get item pairs from a mapping");
+    return iterate(Value::dict_view({v, DictView::Part::kItems}), in.budget());
+  });
 }
 
 Value filter_dictsort(Interpreter& in, const Value& v, const Args& args) {
@@ -130,20 +164,22 @@ Value filter_sort(Interpreter& in, const Value& v, const Args& args) {
 }
 
 Value filter_unique(Interpreter& in, const Value& v, const Args& args) {
-  const Bound bound("unique", args, {"case_sensitive", "attribute"});
-  const Getter key = sort_key(bound, 1, 0, in);
-  std::vector<Value> seen;
-  std::vector<Value> kept;
-  for (const Value& item : iterate(v, in.budget())) {
-    Value k = key(item);
-    hash_of(k, in.budget());  // the reference keeps a set, which refuses lists and dicts
-    const bool is_new = std::none_of(
-        seen.begin(), seen.end(), [&](const Value& other) { return equal(other, k, in.budget()); });
-    if (!is_new) continue;
-    seen.push_back(std::move(k));
-    kept.push_back(item);
-  }
-  return Value::lazy(std::move(kept), in.budget());
+  const Getter key = sort_key(Bound("unique", args, {"case_sensitive", "attribute"}), 1, 0, in);
+  return lazy_all(in, std::max(v.depth(), depth_of(args)), [&in, v, key] {
+    std::vector<Value> seen;
+    std::vector<Value> kept;
+    for (const Value& item : iterate(v, in.budget())) {
+      Value k = key(item);
+      hash_of(k, in.budget());  // the reference keeps a set, which refuses lists and dicts
+      const bool is_new = std::none_of(seen.begin(), seen.end(), [&](const Value& other) {
+        return equal(other, k, in.budget());
+      });
+      if (!is_new) continue;
+      seen.push_back(std::move(k));
+      kept.push_back(item);
+    }
+    return kept;
+  });
 }
 
 Value filter_reverse(Interpreter& in, const Value& v, const Args& args) {
@@ -154,17 +190,16 @@ Value filter_reverse(Interpreter& in, const Value& v, const Args& args) {
   }
   std::vector<Value> items = iterate(v, in.budget());
   std::reverse(items.begin(), items.end());
-  // What has no end to start from is copied to a list first, and stays one.
-  return v.is(Kind::kLazy) ? Value::list(std::move(items), in.budget())
-                           : Value::lazy(std::move(items), in.budget());
+  // A generator has no end to start from: it is copied to a list, which stays one.
+  if (v.is(Kind::kLazy)) return Value::list(std::move(items), in.budget());
+  return lazy_all(in, v.depth(), [items] { return items; });
 }
 
 Value filter_first(Interpreter& in, const Value& v, const Args& args) {
   const Bound bound("first", args, {});
   if (v.is(Kind::kLazy)) {  // takes one item, leaves the rest
-    LazyItems& lazy = v.as_lazy();
-    if (lazy.next < lazy.items.size()) return lazy.items[lazy.next++];
-    return Value::undefined("no first item, sequence was empty");
+    std::optional<Value> item = v.as_lazy().next();
+    return item ? *item : Value::undefined("no first item, sequence was empty");
   }
   const std::vector<Value> items = iterate(v, in.budget());
   return items.empty() ? Value::undefined("no first item, sequence was empty") : items.front();
@@ -208,46 +243,40 @@ Args without_first(const Args& args, size_t n) {
 }
 
 Value filter_map(Interpreter& in, const Value& v, const Args& args) {
-  std::vector<Value> out;
-  if (args.positional.empty()) {
+  if (!args.positional.empty()) {
+    return lazy_over(in, v, depth_of(args), [&in, args](const Value& item) {
+      if (!args.positional[0].is_string()) fail("map: the first argument is a filter's name");
+      return in.apply_filter(args.positional[0].bytes(), item, without_first(args, 1));
+    });
+  }
+  return lazy_over(in, v, depth_of(args), [&in, args](const Value& item) {
     const Bound bound("map", args, {"attribute", "default"});
     if (!bound.given(0)) fail("map requires a filter's name or attribute=");
-    const Getter get = attribute_getter(bound.at(0), bound.get(1), in);
-    for (const Value& item : iterate(v, in.budget())) out.push_back(get(item));
-    return Value::lazy(std::move(out), in.budget());
-  }
-  if (!args.positional[0].is_string()) fail("map: the first argument is a filter's name");
-  const std::string_view name = args.positional[0].bytes();
-  if (find_filter(name) == nullptr) throw unknown_filter(name);
-  const Args rest = without_first(args, 1);
-  for (const Value& item : iterate(v, in.budget())) {
-    out.push_back(in.apply_filter(name, item, rest));
-  }
-  return Value::lazy(std::move(out), in.budget());
+    return attribute_getter(bound.at(0), bound.get(1), in)(item);
+  });
 }
 
-// select, reject, selectattr, rejectattr: the items whose value, or attribute of it, passes a test,
-// or fails it; without a test, whether it is true.
-Value picked(Interpreter& in, const Value& v, const Args& args, bool by_attribute, bool keep) {
-  Getter get = [](const Value& item) { return item; };
+// Whether `item`, or an attribute of it, passes the test that `args` name; without a test, whether it
+// is true.
+bool passes(Interpreter& in, const Value& item, const Args& args, bool by_attribute) {
   size_t n_used = 0;
+  Value subject = item;
   if (by_attribute) {
     if (args.positional.empty()) fail("selectattr and rejectattr require an attribute's name");
-    get = attribute_getter(args.positional[0], nullptr, in);
+    subject = attribute_getter(args.positional[0], nullptr, in)(item);
     n_used = 1;
   }
-  const bool has_test = args.positional.size() > n_used;
-  if (has_test && !args.positional[n_used].is_string()) fail("a test's name must be a string");
-  const std::string_view test = has_test ? args.positional[n_used].bytes() : "";
-  if (has_test && find_test(test) == nullptr) throw unknown_test(test);
-  const Args rest = without_first(args, n_used + (has_test ? 1 : 0));
-  std::vector<Value> kept;
-  for (const Value& item : iterate(v, in.budget())) {
-    const Value subject = get(item);
-    const bool passes = has_test ? in.apply_test(test, subject, rest) : subject.truth();
-    if (passes == keep) kept.push_back(item);
-  }
-  return Value::lazy(std::move(kept), in.budget());
+  if (args.positional.size() == n_used) return subject.truth();
+  const Value& test = args.positional[n_used];
+  if (!test.is_string()) fail("a test's name must be a string");
+  return in.apply_test(test.bytes(), subject, without_first(args, n_used + 1));
+}
+
+Value picked(Interpreter& in, const Value& v, const Args& args, bool by_attribute, bool keep) {
+  return lazy_over(in, v, depth_of(args), [&in, args, by_attribute, keep](const Value& item) {
+    const bool is_kept = passes(in, item, args, by_attribute) == keep;
+    return is_kept ? std::optional<Value>(item) : std::nullopt;
+  });
 }
 
 Value filter_select(Interpreter& in, const Value& v, const Args& args) {
@@ -302,42 +331,45 @@ Value filter_min(Interpreter& in, const Value& v, const Args& args) {
 Value filter_batch(Interpreter& in, const Value& v, const Args& args) {
   const Bound bound("batch", args, {"linecount", "fill_with"}, 1);
   const auto n = static_cast<size_t>(std::max<int64_t>(bound.integer(0, 1), 1));
-  std::vector<Value> rows;
-  std::vector<Value> row;
-  for (const Value& item : iterate(v, in.budget())) {
-    if (row.size() == n) rows.push_back(Value::list(std::exchange(row, {}), in.budget()));
-    row.push_back(item);
-  }
-  if (!row.empty()) {
-    if (bound.has(1) && row.size() < n) {
-      in.budget().charge(n * sizeof(Value));
-      row.resize(n, bound.at(1));
+  const Value fill = bound.value_or(1, Value::none());
+  return lazy_all(in, std::max(v.depth(), fill.depth()), [&in, v, n, fill] {
+    std::vector<Value> rows;
+    std::vector<Value> row;
+    for (const Value& item : iterate(v, in.budget())) {
+      if (row.size() == n) rows.push_back(Value::list(std::exchange(row, {}), in.budget()));
+      row.push_back(item);
+    }
+    if (row.empty()) return rows;
+    if (!fill.is_none()) {
+      in.budget().charge_items(n);
+      row.resize(n, fill);
     }
     rows.push_back(Value::list(std::move(row), in.budget()));
-  }
-  return Value::lazy(std::move(rows), in.budget());
+    return rows;
+  });
 }
 
 Value filter_slice(Interpreter& in, const Value& v, const Args& args) {
   const Bound bound("slice", args, {"slices", "fill_with"}, 1);
   const int64_t n_slices = bound.integer(0, 1);
-  if (n_slices <= 0) fail("slice: expected a positive number of slices");
-  const std::vector<Value> items = iterate(v, in.budget());
-  const auto n = static_cast<size_t>(n_slices);
-  in.budget().charge(n * sizeof(Value));
-  in.budget().step(n);
-  const size_t n_longer = items.size() % n;
-  std::vector<Value> slices;
-  size_t begin = 0;
-  for (size_t i = 0; i < n; ++i) {
-    const size_t end = begin + items.size() / n + (i < n_longer ? 1 : 0);
-    std::vector<Value> part(items.begin() + static_cast<ptrdiff_t>(begin),
-                            items.begin() + static_cast<ptrdiff_t>(end));
-    if (bound.has(1) && i >= n_longer) part.push_back(bound.at(1));
-    slices.push_back(Value::list(std::move(part), in.budget()));
-    begin = end;
-  }
-  return Value::lazy(std::move(slices), in.budget());
+  const Value fill = bound.value_or(1, Value::none());
+  return lazy_all(in, std::max(v.depth(), fill.depth()), [&in, v, n_slices, fill] {
+    const std::vector<Value> items = iterate(v, in.budget());
+    if (n_slices <= 0) fail("slice: expected a positive number of slices");
+    const auto n = static_cast<size_t>(n_slices);
+    in.budget().charge_items(n);
+    const size_t n_longer = items.size() % n;
+    std::vector<Value> slices;
+    auto begin = items.begin();
+    for (size_t i = 0; i < n; ++i) {
+      const auto end = begin + static_cast<ptrdiff_t>(items.size() / n + (i < n_longer ? 1 : 0));
+      std::vector<Value> part(begin, end);
+      if (!fill.is_none() && i >= n_longer) part.push_back(fill);
+      slices.push_back(Value::list(std::move(part), in.budget()));
+      begin = end;
+    }
+    return slices;
+  });
 }
 
 Value filter_groupby(Interpreter& in, const Value& v, const Args& args) {

@@ -16,6 +16,15 @@ SourcedText subject_text(Interpreter& in, const Value& subject) {
   return to_string(subject, in.budget()).text();
 }
 
+// The subject of a filter that takes nothing but strings.
+const SourcedText& own_text(const char* filter, const Value& v) {
+  if (v.is_undefined()) fail(v.reason());
+  if (!v.is_string()) {
+    fail(std::string(filter) + ": got " + v.type_name() + ", expected str");
+  }
+  return v.text();
+}
+
 // Safe if the subject was.
 Value like(const Value& subject, SourcedText text) {
   return subject.is_safe() ? Value::safe_string(std::move(text)) : Value::string(std::move(text));
@@ -53,7 +62,7 @@ Value filter_title(Interpreter& in, const Value& v, const Args& args) {
     out.append(at_start ? upper_of(c) : lower_of(c, s, begin), text.source_at(begin));
     at_start = starts_word_after(c);
   }
-  return like(v, out.take());
+  return Value::string(out.take());
 }
 
 Value filter_trim(Interpreter& in, const Value& v, const Args& args) {
@@ -97,7 +106,7 @@ Value filter_indent(Interpreter& in, const Value& v, const Args& args) {
     indent.repeat(SourcedText(" "), static_cast<size_t>(width));
   }
   const bool blank = bound.flag(2, false);
-  SourcedText text = subject_text(in, v);
+  SourcedText text = own_text("indent", v);
   text.append("\n", Source::kTemplate);  // so that a line break at the end begins an empty line
   TextBuilder out(in.budget());
   const std::vector<SourcedText> lines = split_lines(text, false, in.budget());
@@ -148,15 +157,15 @@ Value filter_wordcount(Interpreter& in, const Value& v, const Args& args) {
 
 Value filter_truncate(Interpreter& in, const Value& v, const Args& args) {
   const Bound bound("truncate", args, {"length", "killwords", "end", "leeway"});
-  const SourcedText text = subject_text(in, v);
-  const int64_t length = bound.integer(0, 255);
+  const int64_t limit = bound.integer(0, 255);
   const int64_t leeway = bound.has(3) ? bound.integer(3, 5) : 5;
   const SourcedText end = bound.given(2) ? bound.text(2) : SourcedText("...");
   const auto n_end = static_cast<int64_t>(count_chars(end.bytes()));
-  if (length < n_end) fail("truncate: expected length >= " + std::to_string(n_end));
+  if (limit < n_end) fail("truncate: expected length >= " + std::to_string(n_end));
   if (leeway < 0) fail("truncate: expected leeway >= 0");
-  if (static_cast<int64_t>(count_chars(text.bytes())) <= length + leeway) return like(v, text);
-  size_t cut = byte_offset(text.bytes(), static_cast<size_t>(length - n_end));
+  if (length(v) <= limit + std::min(leeway, INT64_MAX - limit)) return v;
+  const SourcedText& text = own_text("truncate", v);
+  size_t cut = byte_offset(text.bytes(), static_cast<size_t>(limit - n_end));
   if (!bound.flag(1, false)) {
     const size_t blank = text.bytes().rfind(' ', cut == 0 ? 0 : cut - 1);
     if (cut > 0 && blank != std::string::npos) cut = blank;
@@ -216,9 +225,12 @@ Value filter_wordwrap(Interpreter& in, const Value& v, const Args& args) {
                     {"width", "break_long_words", "wrapstring", "break_on_hyphens"});
   const int64_t width = bound.integer(0, 79);
   if (width <= 0) fail("wordwrap: width is " + std::to_string(width) + ", expected more than 0");
-  const SourcedText text = subject_text(in, v);
+  const SourcedText& text = own_text("wordwrap", v);
   if (bound.flag(3, true) && text.bytes().find('-') != std::string::npos) {
     fail_unsupported("wordwrap of text with hyphens is not supported, pass break_on_hyphens=false");
+  }
+  if (text.bytes().find_first_of("\t\v\f") != std::string::npos) {
+    fail_unsupported("wordwrap of text with tabs is not supported");
   }
   const SourcedText wrap = bound.has(2) ? bound.text(2) : SourcedText("\n");
   std::vector<SourcedText> lines;

@@ -148,7 +148,10 @@ class PrintfFormatter {
       pos = percent + 1;
       write_conversion(s, pos);
     }
-    const bool all_used = args_.is(Kind::kDict) || next_ >= n_args();
+    // What can be looked into might be a mapping, which need not be used up: a list, too.
+    const bool may_be_mapping = args_.is(Kind::kDict) || args_.is(Kind::kList) ||
+                                args_.is(Kind::kRange) || args_.is_undefined();
+    const bool all_used = may_be_mapping || next_ >= n_args();
     if (!all_used) fail("not all arguments converted during string formatting");
     return format_.is_safe() ? Value::safe_string(out_.take()) : Value::string(out_.take());
   }
@@ -370,7 +373,8 @@ void write_with_spec(const Value& v, const SourcedText& spec, TextBuilder& out) 
 
 class BraceFormatter {
  public:
-  BraceFormatter(const Args& args, Budget& budget) : args_(args), budget_(budget) {}
+  BraceFormatter(const Args& args, bool escapes, Budget& budget)
+      : args_(args), escapes_(escapes), budget_(budget) {}
 
   SourcedText run(const SourcedText& text) {
     const Budget::Level level(budget_);
@@ -417,7 +421,13 @@ class BraceFormatter {
     if (pos < s.size() && s[pos] != ':') fail("expected ':' after conversion specifier");
     SourcedText spec = pos < s.size() ? field.slice(pos + 1, s.size()) : SourcedText();
     if (spec.bytes().find('{') != std::string::npos) spec = run(spec);
-    write_with_spec(v, spec, out);
+    if (!escapes_ || v.is_safe()) {
+      write_with_spec(v, spec, out);
+    } else {
+      TextBuilder plain(budget_);
+      write_with_spec(v, spec, plain);
+      out.append(escape_html(plain.text(), budget_));
+    }
   }
 
   // "", "0", "name", then .attribute and [item] parts.
@@ -456,6 +466,7 @@ class BraceFormatter {
   }
 
   const Args& args_;
+  bool escapes_;  // the values, for HTML
   Budget& budget_;
   int64_t next_ = 0;
 };
@@ -467,7 +478,8 @@ Value printf_format(const Value& format, const Value& args, Budget& budget) {
 }
 
 Value brace_format(const Value& format, const Args& args, Budget& budget) {
-  return Value::string(BraceFormatter(args, budget).run(format.text()));
+  SourcedText text = BraceFormatter(args, format.is_safe(), budget).run(format.text());
+  return format.is_safe() ? Value::safe_string(std::move(text)) : Value::string(std::move(text));
 }
 
 }  // namespace dovetail::core::jinja

@@ -208,16 +208,19 @@ Interpreter::Flow Interpreter::run_loop(const For& s, const ScopePtr& outer, con
     ~Finish() { loop.finish(); }
   } const finish{*loop};
 
-  bool is_empty = true;
+  // As in the reference, `else` runs unless a body was run to its end: one left by break or continue
+  // does not count.
+  bool otherwise = true;
   while (loop->advance()) {
-    is_empty = false;
     const ScopePtr scope = new_scope(outer);
     at_ = s.span;
     assign(s.target, loop->item(), *scope);
     scope->set(program_.loop, Value::object(loop));
-    if (exec_block(s.body, scope, out) == Flow::kBreak) break;
+    const Flow flow = exec_block(s.body, scope, out);
+    if (flow == Flow::kBreak) break;
+    if (flow == Flow::kNext) otherwise = false;
   }
-  return is_empty ? exec_block(s.otherwise, new_scope(outer), out) : Flow::kNext;
+  return otherwise ? exec_block(s.otherwise, new_scope(outer), out) : Flow::kNext;
 }
 
 Value Interpreter::run_loop_again(const For& node, const ScopePtr& outer, const Value& items,

@@ -221,7 +221,6 @@ Value method_removesuffix(Interpreter&, const Value& self, const Args& args) {
 }
 
 Value method_format(Interpreter& in, const Value& self, const Args& args) {
-  if (self.is_safe()) fail_unsupported("format() of a safe string is not supported");
   return brace_format(self, args, in.budget());
 }
 

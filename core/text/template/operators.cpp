@@ -193,8 +193,7 @@ Value joined_strings(const Value& a, const Value& b, Budget& budget) {
 }
 
 Value joined_sequences(const Value& a, const Value& b, Budget& budget) {
-  budget.step(a.items().size() + b.items().size());
-  budget.charge((a.items().size() + b.items().size()) * sizeof(Value));
+  budget.charge_items(a.items().size() + b.items().size());
   std::vector<Value> items = a.items();
   items.insert(items.end(), b.items().begin(), b.items().end());
   return a.is(Kind::kList) ? Value::list(std::move(items), budget)
@@ -211,11 +210,8 @@ Value repeated(const Value& v, const Value& times, Budget& budget) {
     return v.is_safe() ? Value::safe_string(out.take()) : Value::string(out.take());
   }
   const std::vector<Value>& one = v.items();
-  if (!one.empty() && n > std::numeric_limits<size_t>::max() / one.size() / sizeof(Value)) {
-    fail("a repeated list is too long");
-  }
-  budget.charge(one.size() * n * sizeof(Value));
-  budget.step(one.size() * n);
+  const bool overflows = !one.empty() && n > SIZE_MAX / one.size();
+  budget.charge_items(overflows ? SIZE_MAX : one.size() * n);
   std::vector<Value> items;
   for (size_t i = 0; i < n && !one.empty(); ++i) items.insert(items.end(), one.begin(), one.end());
   return v.is(Kind::kList) ? Value::list(std::move(items), budget)

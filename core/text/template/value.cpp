@@ -116,12 +116,11 @@ Value Value::range(Range range) {
   return v;
 }
 
-Value Value::lazy(std::vector<Value> items, Budget& budget) {
-  budget.charge(sizeof(LazyItems) + items.size() * sizeof(Value));
+Value Value::lazy(LazyItems::Next next, uint32_t depth, Budget& budget) {
+  budget.charge(sizeof(LazyItems) + 4 * sizeof(Value));
+  budget.check_value_depth(depth + 1);
   Value v(Kind::kLazy);
-  const uint32_t depth = depth_over(items);
-  budget.check_value_depth(depth);
-  v.ref_ = std::make_shared<LazyItems>(LazyItems{std::move(items), 0, depth});
+  v.ref_ = std::make_shared<LazyItems>(LazyItems{std::move(next), depth + 1});
   return v;
 }
 
@@ -325,8 +324,7 @@ std::vector<Value> iterate(const Value& v, Budget& budget) {
       for (size_t pos = 0; pos < text.size();) {
         const size_t begin = pos;
         next_char(text.bytes(), pos);
-        SourcedText c = text.slice(begin, pos);
-        out.push_back(v.is_safe() ? Value::safe_string(std::move(c)) : Value::string(std::move(c)));
+        out.push_back(Value::string(text.slice(begin, pos)));
       }
       break;
     }
@@ -361,8 +359,10 @@ std::vector<Value> iterate(const Value& v, Budget& budget) {
     }
     case Kind::kLazy: {
       LazyItems& lazy = v.as_lazy();
-      out.assign(lazy.items.begin() + static_cast<ptrdiff_t>(lazy.next), lazy.items.end());
-      lazy.next = lazy.items.size();
+      while (std::optional<Value> item = lazy.next()) {
+        budget.charge(sizeof(Value));
+        out.push_back(*std::move(item));
+      }
       break;
     }
     default:

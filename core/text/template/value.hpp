@@ -6,7 +6,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -69,7 +71,8 @@ class Value {
   static Value dict(std::vector<std::pair<Value, Value>> entries, Budget& budget);
   static Value dict_view(DictView view);
   static Value range(Range range);
-  static Value lazy(std::vector<Value> items, Budget& budget);
+  /// `depth` is the deepest of what `next` holds.
+  static Value lazy(std::function<std::optional<Value>()> next, uint32_t depth, Budget& budget);
   static Value name_space(Namespace* ns);  // the interpreter owns it
   static Value object(std::shared_ptr<Object> object);
 
@@ -153,9 +156,11 @@ struct Range {
   int64_t size() const;
 };
 
+/// A generator: its work happens, and fails, as items are taken. It can be walked once.
 struct LazyItems {
-  std::vector<Value> items;
-  size_t next = 0;
+  using Next = std::function<std::optional<Value>()>;  // nothing at the end
+
+  Next next;
   uint32_t depth = 0;
 };
 
