@@ -36,6 +36,8 @@ int run(int argc, char** argv) {
   cli.app.set_help_all_flag("--help-all", "the help of every command");
   add_run_commands(cli);
   add_logits_command(cli);
+  add_inspect_commands(cli);
+  add_bench_command(cli);
   add_config_commands(cli);
   try {
     cli.app.parse(argc, argv);

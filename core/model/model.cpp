@@ -291,6 +291,18 @@ Status Model::wait(uint64_t ticket) {
   return call.check(backend_table_->wait(program_, call, ticket));
 }
 
+Model::Flops Model::linear_flops() const {
+  Flops out;
+  for (size_t i = 0; i < graph_.n_nodes(); ++i) {
+    const dvt_node& node = graph_.node(i);
+    if (graph_.op_name(node) != "linear") continue;
+    const std::vector<dvt_dim> weight = graph_.type_of(graph_.input(node, 1)).dims, y = graph_.type_of(graph_.output(node, 0)).dims;
+    const uint64_t flops = 2 * static_cast<uint64_t>(weight[0].value) * static_cast<uint64_t>(weight[1].value);
+    (graph_.str(y[0].sym) == "R" ? out.per_row : out.per_token) += flops;
+  }
+  return out;
+}
+
 Result<double> Model::read_bandwidth(const void* p, uint64_t bytes) {
   if (!DVT_HAS(backend_table_, read_bandwidth)) return unsupported("backend \"" + backend_name_ + "\" does not measure bandwidth");
   CallFrame call(cancel_);

@@ -86,6 +86,11 @@ class Model {
   const std::string& arch_name() const { return arch_name_; }
   const std::string& backend_name() const { return backend_name_; }
   const std::string& backend_variant() const { return variant_; }
+  /// Two per multiply-add of the linear layers: of a token's own, and of a row of logits.
+  struct Flops {
+    uint64_t per_token = 0, per_row = 0;
+  };
+  Flops linear_flops() const;
   /// Reads `bytes` at p with the backend's own loop on all lanes; seconds.
   Result<double> read_bandwidth(const void* p, uint64_t bytes);
 

@@ -8,12 +8,6 @@
 namespace dovetail::core {
 namespace {
 
-uint64_t elements(const dvt_weight_use& use) {
-  uint64_t n = 1;
-  for (uint32_t i = 0; i < use.ndim; ++i) n *= static_cast<uint64_t>(use.shape[i]);
-  return n;
-}
-
 bool is_matrix(const dvt_weight_use& use) { return use.ndim >= 2; }
 
 // The class of a tensor for backend.weights: its last names without "weight" ("q_proj", "lm_head"),
@@ -111,13 +105,6 @@ uint64_t Weights::bytes_per_token() const {
     if (uses_[i].access & DVT_ACCESS_DENSE) sum += bytes;
     else if (uses_[i].ndim > 0 && uses_[i].shape[0] > 0) sum += bytes / static_cast<uint64_t>(uses_[i].shape[0]);
   }
-  return sum;
-}
-
-uint64_t Weights::flops_per_token() const {
-  uint64_t sum = 0;
-  for (const dvt_weight_use& use : uses_)
-    if ((use.access & DVT_ACCESS_DENSE) && is_matrix(use)) sum += 2 * elements(use);
   return sum;
 }
 

@@ -52,8 +52,6 @@ class Weights {
   size_t n_tensors() const { return uses_.size(); }
   /// Bytes that one token reads: every dense weight once, one row of those read by rows.
   uint64_t bytes_per_token() const;
-  /// Multiply-adds of one token in dense weights, times two.
-  uint64_t flops_per_token() const;
   /// Whether the dense weights are stored as float32 (or there are none).
   bool is_float32() const;
 
