@@ -2,20 +2,76 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <random>
 #include <utility>
 
+#include "core/base/assert.hpp"
+#include "core/base/nearest.hpp"
+#include "core/config/check_value.hpp"
 #include "core/plugin/host.hpp"
 #include "core/sampling/philox.hpp"
 
 namespace dovetail::core {
 namespace {
 
-bool likelier(const dvt_cand& a, const dvt_cand& b) { return a.logit != b.logit ? a.logit > b.logit : a.id < b.id; }
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+bool likelier(const dvt_cand& a, const dvt_cand& b) {
+  return a.logit != b.logit ? a.logit > b.logit : a.id < b.id;
+}
+bool lower_id(const dvt_cand& a, const dvt_cand& b) {
+  return a.id < b.id;
+}
+bool less_likely(const dvt_cand& a, const dvt_cand& b) {
+  return a.logit < b.logit;
+}
+
+// exp(logit - top); infinite logits share all the probability.
+double weight_of(float logit, float top) {
+  if (std::isinf(top)) return logit == top ? 1.0 : 0.0;
+  return std::exp(static_cast<double>(logit) - static_cast<double>(top));
+}
+
+bool is_allowed(std::span<const uint32_t> allowed, size_t id) {
+  return allowed.empty() || (allowed[id / 32] >> (id % 32) & 1u) != 0;
+}
+
+// The ids that may be drawn, by id. A comparison with -inf drops NaN as well.
+size_t fill(std::span<const float> logits, std::span<const uint32_t> allowed, dvt_cand* out) {
+  size_t n = 0;
+  for (size_t id = 0; id < logits.size(); ++id)
+    if (logits[id] > -kInfinity && is_allowed(allowed, id))
+      out[n++] = {static_cast<uint32_t>(id), logits[id]};
+  return n;
+}
+
+std::optional<uint32_t> argmax(std::span<const float> logits, std::span<const uint32_t> allowed) {
+  std::optional<uint32_t> best;
+  float top = -kInfinity;
+  for (size_t id = 0; id < logits.size(); ++id) {
+    if (logits[id] > top && is_allowed(allowed, id)) {
+      top = logits[id];
+      best = static_cast<uint32_t>(id);
+    }
+  }
+  return best;
+}
+
+Status nothing_to_draw(uint64_t position) {
+  return internal_error(
+      "every logit at position " + std::to_string(position) +
+      " is NaN, -inf or masked, expected at least one that is not; the model, its "
+      "weights or the token mask are damaged");
+}
 
 }  // namespace
 
-SamplerChain::~SamplerChain() { close(); }
+// ---------------------------------------------------------------- the chain
+
+SamplerChain::~SamplerChain() {
+  close();
+}
 SamplerChain::SamplerChain(SamplerChain&& other) noexcept
     : stages_(std::exchange(other.stages_, {})), n_ids_(other.n_ids_) {}
 SamplerChain& SamplerChain::operator=(SamplerChain&& other) noexcept {
@@ -27,37 +83,78 @@ SamplerChain& SamplerChain::operator=(SamplerChain&& other) noexcept {
   return *this;
 }
 void SamplerChain::close() {
-  for (Stage& s : stages_)
-    if (s.object) s.table->close(s.object);
+  for (Stage& s : stages_) s.table->close(s.object);
   stages_.clear();
 }
 
-Status SamplerChain::add(std::string name, const dvt_sampler_v1* table, void* plugin, Node defaults, uint32_t vocab_size) {
-  Stage stage{std::move(name), table, nullptr, std::make_unique<Node>(std::move(defaults))};
+Status SamplerChain::add(std::string name, const dvt_sampler_v1* table, void* plugin, Node defaults,
+                         uint32_t vocab_size, std::vector<ParamSpec> params) {
+  Stage stage{std::move(name), table, nullptr, std::make_unique<Node>(std::move(defaults)),
+              std::move(params)};
+  stage.defaults->build_index();
   CallFrame call;
-  DVT_TRY(call.check(table->open(plugin, call, doc_handle(*stage.defaults), vocab_size, &stage.object)).in("sampler " + stage.name));
+  DVT_TRY(
+      call.check(table->open(plugin, call, doc_handle(*stage.defaults), vocab_size, &stage.object))
+          .in("sampler " + stage.name));
   stages_.push_back(std::move(stage));
   return Status::ok();
 }
 
-Result<std::unique_ptr<SamplerState>> SamplerState::begin(const SamplerChain& chain, const Node& overrides, std::span<const uint32_t> prompt,
-                                                          std::optional<uint64_t> seed, uint32_t choice) {
+Status SamplerChain::check(const Node& overrides) const {
+  if (overrides.is_null()) return Status::ok();
+  if (!overrides.is_map())
+    return invalid(std::string("the sampler parameters of a request are ") + overrides.kind_name() +
+                   ", expected a map");
+  for (const auto& [key, value] : overrides.entries()) {
+    bool is_known = false;
+    std::vector<std::string> names;
+    for (const Stage& s : stages_) {
+      for (const ParamSpec& spec : s.params) names.push_back(spec.name);
+      is_known |= s.params.empty() && s.defaults->find(key) != nullptr;
+      const ParamSpec* spec = find_spec(s.params, key);
+      if (!spec) continue;
+      is_known = true;
+      Node placed = value;
+      if (!value.origin().source) placed.set_origin({std::make_shared<std::string>("request")});
+      Faults faults;
+      check_value(placed, *spec, key, faults);
+      DVT_TRY(faults.status());
+    }
+    if (!is_known)
+      return invalid("no sampler stage of this model has a parameter \"" + key + "\"" +
+                     did_you_mean(key, names) + "; add its stage to `sampler` in the config");
+  }
+  return Status::ok();
+}
+
+// ---------------------------------------------------------------- one request
+
+Result<std::unique_ptr<SamplerState>> SamplerState::begin(const SamplerChain& chain,
+                                                          const Node& overrides,
+                                                          std::span<const uint32_t> prompt,
+                                                          std::optional<uint64_t> seed,
+                                                          uint32_t choice) {
+  DVT_TRY(chain.check(overrides));
   auto state = std::unique_ptr<SamplerState>(new SamplerState(chain));
   state->choice_ = choice;
   state->seed_ = seed ? *seed : uint64_t{std::random_device{}()} << 32 | std::random_device{}();
   state->overrides_ = std::make_unique<Node>(overrides);
-  if (overrides.is_map())
-    for (const auto& [key, value] : overrides.entries()) {
-      const bool known = std::any_of(chain.stages_.begin(), chain.stages_.end(), [&k = key](const auto& s) { return s.defaults->find(k) != nullptr; });
-      if (!known) return invalid("no sampler stage of this model has a parameter \"" + key + "\"; add the stage to `sampler`");
-    }
+  state->overrides_->build_index();
   const dvt_doc doc = overrides.is_null() ? 0 : doc_handle(*state->overrides_);
+  bool keeps_argmax = true;
+  bool is_argmax = false;
   for (const SamplerChain::Stage& s : chain.stages_) {
     CallFrame call;
     void* request = nullptr;
-    DVT_TRY(call.check(s.table->begin(s.object, call, doc, prompt.data(), prompt.size(), &request)).in("sampler " + s.name));
+    DVT_TRY(call.check(s.table->begin(s.object, call, doc, prompt.data(), prompt.size(), &request))
+                .in("sampler " + s.name));
     state->requests_.push_back(request);
+    const uint32_t effect =
+        DVT_HAS(s.table, effect) ? s.table->effect(request) : uint32_t{DVT_EFFECT_ANY};
+    is_argmax |= effect == DVT_EFFECT_ARGMAX;
+    keeps_argmax &= effect == DVT_EFFECT_ARGMAX || effect == DVT_EFFECT_KEEPS_ARGMAX;
   }
+  state->is_argmax_ = is_argmax && keeps_argmax;
   return state;
 }
 
@@ -65,82 +162,92 @@ SamplerState::~SamplerState() {
   for (size_t i = 0; i < requests_.size(); ++i) chain_.stages_[i].table->end(requests_[i]);
 }
 
-Result<uint32_t> SamplerState::sample(std::span<const float> logits, uint64_t position, std::span<const uint32_t> allowed) {
-  const size_t n = std::min<size_t>(logits.size(), chain_.n_ids_);
-  candidates_.clear();
-  candidates_.reserve(n);
-  for (size_t id = 0; id < n; ++id) {
-    const bool masked = !allowed.empty() && (allowed[id / 32] >> (id % 32) & 1u) == 0;
-    if (!masked && !std::isnan(logits[id])) candidates_.push_back({static_cast<uint32_t>(id), logits[id]});
+Result<uint32_t> SamplerState::sample(std::span<const float> logits, uint64_t position,
+                                      std::span<const uint32_t> allowed) {
+  DVT_ASSERT(allowed.empty() || allowed.size() >= (logits.size() + 31) / 32);
+  logits = logits.first(std::min<size_t>(logits.size(), chain_.n_ids_));
+  if (is_argmax_) {
+    const std::optional<uint32_t> best = argmax(logits, allowed);
+    if (!best) return nothing_to_draw(position);
+    return *best;
   }
-  if (candidates_.empty())
-    return internal_error("every logit at position " + std::to_string(position) + " is NaN or masked; the model or its weights are damaged");
-  dvt_cands list{sizeof list, 2, candidates_.data(), candidates_.size()};
+  if (candidates_.size() < logits.size()) candidates_.resize(logits.size());
+  const size_t n = fill(logits, allowed, candidates_.data());
+  if (n == 0) return nothing_to_draw(position);
+  dvt_cands list{sizeof list, 2, candidates_.data(), n};
   CallFrame call;
   for (size_t i = 0; i < requests_.size(); ++i) {
     const SamplerChain::Stage& s = chain_.stages_[i];
-    DVT_TRY(call.check(s.table->apply(requests_[i], call, &list)).in("sampler " + s.name));
-    if (list.n == 0 || list.n > candidates_.size()) return internal_error("sampler " + s.name + " left " + std::to_string(list.n) + " candidates");
+    const uint64_t n_before = list.n;
+    if (const dvt_code code = s.table->apply(requests_[i], call, &list); code != DVT_OK)
+      return call.check(code).in("sampler " + s.name);
+    if (list.c != candidates_.data() || list.n == 0 || list.n > n_before)
+      return internal_error("sampler " + s.name + " left " + std::to_string(list.n) + " of " +
+                            std::to_string(n_before) +
+                            " candidates, expected at least one of them");
   }
-  candidates_.resize(list.n);
-  if (candidates_.size() == 1) return candidates_[0].id;
-  return draw(uniform_at(seed_, choice_, position));
+  if (list.n == 1) return list.c[0].id;
+  return draw(list, uniform_at(seed_, choice_, position));
 }
 
-// Inverse of the cumulative distribution, in the order the stages left: by id, or by likelihood.
-uint32_t SamplerState::draw(double uniform) {
-  float top = candidates_[0].logit;
-  for (const dvt_cand& c : candidates_) top = std::max(top, c.logit);
-  if (std::isinf(top)) {  // +inf beats everything; all -inf: nothing is likelier than the lowest id
-    return std::min_element(candidates_.begin(), candidates_.end(), likelier)->id;
-  }
-  weights_.resize(candidates_.size());
+// Inverse of the cumulative distribution by id, whatever order the stages left: so a stage that
+// does nothing, or sorts in another way, does not change what is drawn.
+Result<uint32_t> SamplerState::draw(dvt_cands& list, double uniform) {
+  if (list.sorted != 2) std::sort(list.c, list.c + list.n, lower_id);
+  const float top = std::max_element(list.c, list.c + list.n, less_likely)->logit;
+  if (weights_.size() < list.n) weights_.resize(candidates_.size());
+  double total = 0;
+  for (uint64_t i = 0; i < list.n; ++i) total += weights_[i] = weight_of(list.c[i].logit, top);
+  if (top == -kInfinity || !(total > 0))
+    return internal_error("the sampler stages left " + std::to_string(list.n) +
+                          " candidates, but no logit that is a number over -inf");
+  const double wanted = uniform * total;
   double sum = 0;
-  for (size_t i = 0; i < candidates_.size(); ++i) sum += weights_[i] = std::exp(static_cast<double>(candidates_[i].logit) - top);
-  double left = uniform * sum;
-  size_t last = 0;
-  for (size_t i = 0; i < candidates_.size(); ++i) {
+  uint64_t last = 0;  // in case that rounding leaves sum at or under wanted
+  for (uint64_t i = 0; i < list.n; ++i) {
     if (weights_[i] == 0) continue;
     last = i;
-    if ((left -= weights_[i]) < 0) break;
+    sum += weights_[i];
+    if (wanted < sum) break;
   }
-  return candidates_[last].id;
+  return list.c[last].id;
 }
 
 Status SamplerState::accept(uint32_t id) {
+  CallFrame call;
   for (size_t i = 0; i < requests_.size(); ++i) {
     const SamplerChain::Stage& s = chain_.stages_[i];
     if (!DVT_HAS(s.table, accept)) continue;
-    CallFrame call;
-    DVT_TRY(call.check(s.table->accept(requests_[i], call, id)).in("sampler " + s.name));
+    if (const dvt_code code = s.table->accept(requests_[i], call, id); code != DVT_OK)
+      return call.check(code).in("sampler " + s.name);
   }
   return Status::ok();
 }
 
 Status SamplerState::rewind(uint64_t n) {
+  CallFrame call;
   for (size_t i = 0; i < requests_.size(); ++i) {
     const SamplerChain::Stage& s = chain_.stages_[i];
     if (!DVT_HAS(s.table, rewind)) continue;
-    CallFrame call;
-    DVT_TRY(call.check(s.table->rewind(requests_[i], call, n)).in("sampler " + s.name));
+    if (const dvt_code code = s.table->rewind(requests_[i], call, n); code != DVT_OK)
+      return call.check(code).in("sampler " + s.name);
   }
   return Status::ok();
 }
 
+// ---------------------------------------------------------------- raw probabilities
+
 std::vector<TokenProbability> likeliest(std::span<const float> logits, size_t n, uint32_t n_ids) {
-  std::vector<dvt_cand> all;
-  double top = -INFINITY;
-  for (size_t id = 0; id < std::min<size_t>(logits.size(), n_ids); ++id)
-    if (!std::isnan(logits[id])) {
-      all.push_back({static_cast<uint32_t>(id), logits[id]});
-      top = std::max(top, static_cast<double>(logits[id]));
-    }
+  std::vector<dvt_cand> all(std::min<size_t>(logits.size(), n_ids));
+  all.resize(fill(logits.first(all.size()), {}, all.data()));
+  if (all.empty()) return {};
   n = std::min(n, all.size());
+  const float top = std::max_element(all.begin(), all.end(), less_likely)->logit;
+  double total = 0;
+  for (const dvt_cand& c : all) total += weight_of(c.logit, top);
   std::partial_sort(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(n), all.end(), likelier);
-  double sum = 0;
-  for (const dvt_cand& c : all) sum += std::exp(c.logit - top);
   std::vector<TokenProbability> out;
-  for (size_t i = 0; i < n; ++i) out.push_back({all[i].id, std::exp(all[i].logit - top) / sum});
+  for (size_t i = 0; i < n; ++i) out.push_back({all[i].id, weight_of(all[i].logit, top) / total});
   return out;
 }
 

@@ -4,7 +4,8 @@
 
 namespace dovetail::core {
 
-Result<std::unique_ptr<Detokenizer>> Detokenizer::open(const dvt_tokenizer_v1* table, void* tokenizer, uint32_t flags) {
+Result<std::unique_ptr<Detokenizer>> Detokenizer::open(const dvt_tokenizer_v1* table,
+                                                       void* tokenizer, uint32_t flags) {
   CallFrame call;
   dvt_tokenizer_info info{};
   info.struct_size = sizeof info;
@@ -16,7 +17,9 @@ Result<std::unique_ptr<Detokenizer>> Detokenizer::open(const dvt_tokenizer_v1* t
   return detokenizer;
 }
 
-Detokenizer::~Detokenizer() { table_->stream_close(stream_); }
+Detokenizer::~Detokenizer() {
+  table_->stream_close(stream_);
+}
 
 Result<std::string_view> Detokenizer::step(uint32_t id) {
   CallFrame call;

@@ -14,7 +14,8 @@ namespace dovetail::core {
 class Detokenizer {
  public:
   /// `tokenizer` is an opened tokenizer object and outlives this. flags: DVT_DEC_*.
-  static Result<std::unique_ptr<Detokenizer>> open(const dvt_tokenizer_v1* table, void* tokenizer, uint32_t flags);
+  static Result<std::unique_ptr<Detokenizer>> open(const dvt_tokenizer_v1* table, void* tokenizer,
+                                                   uint32_t flags);
   ~Detokenizer();
   Detokenizer(const Detokenizer&) = delete;
   Detokenizer& operator=(const Detokenizer&) = delete;

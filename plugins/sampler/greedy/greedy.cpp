@@ -1,4 +1,4 @@
-// greedy: the likeliest id, the lowest on ties.
+// greedy: keeps the likeliest id, the lowest on ties.
 #include <dovetail/sampler.hpp>
 
 namespace dovetail::greedy {
@@ -6,9 +6,11 @@ namespace dovetail::greedy {
 class Greedy {
  public:
   explicit Greedy(const StageOpen&) {}
+
   struct Request {
     Request(const Greedy&, const RequestOpen&) {}
     void apply(Candidates& c) { c.keep_likeliest(1); }
+    uint32_t effect() const { return DVT_EFFECT_ARGMAX; }
   };
 };
 

@@ -7,21 +7,22 @@ namespace dovetail::min_p {
 class MinP {
  public:
   static constexpr std::array params = {
-      number_param("min_p", "0.0", "drop ids less likely than this share of the likeliest; 0 keeps all", 0.0, 1.0)};
+      number_param("min_p", "0.0",
+                   "drop ids less likely than this share of the likeliest; 0 keeps all", 0.0, 1.0)};
 
   explicit MinP(const StageOpen& in) : min_p_(in.defaults.number("min_p")) {}
 
   struct Request {
-    Request(const MinP& stage, const RequestOpen& in) : min_p(in.overrides.number("min_p", stage.min_p_)) {}
+    Request(const MinP& stage, const RequestOpen& in)
+        : min_p(in.overrides.number("min_p", stage.min_p_)) {}
+
     void apply(Candidates& c) {
       if (min_p <= 0.0) return;
-      c.sort();
-      // p / p_max >= min_p, said with logits so that nothing is rounded twice.
-      const double lowest = static_cast<double>(c[0].logit) + std::log(min_p);
-      size_t n = 1;
-      while (n < c.size() && static_cast<double>(c[n].logit) >= lowest) ++n;
-      c.keep(n);
+      const float top = c.top();
+      c.keep_if([&](const dvt_cand& x) { return Candidates::weight(x.logit, top) >= min_p; });
     }
+    uint32_t effect() const { return DVT_EFFECT_KEEPS_ARGMAX; }
+
     double min_p;
   };
 

@@ -6,18 +6,24 @@ namespace dovetail::presence_penalty {
 
 class PresencePenalty {
  public:
-  static constexpr std::array params = {number_param("presence_penalty", "0.0", "subtracted from the logit of ids generated before; 0 is off", -2.0, 2.0)};
+  static constexpr std::array params = {
+      number_param("presence_penalty", "0.0",
+                   "subtracted from the logit of ids generated before; 0 is off", -2.0, 2.0)};
 
-  explicit PresencePenalty(const StageOpen& in) : penalty_(in.defaults.number("presence_penalty")) {}
+  explicit PresencePenalty(const StageOpen& in)
+      : penalty_(in.defaults.number("presence_penalty")) {}
 
   struct Request : TokenCounts {
-    Request(const PresencePenalty& stage, const RequestOpen& in) : penalty(in.overrides.number("presence_penalty", stage.penalty_)) {}
+    Request(const PresencePenalty& stage, const RequestOpen& in)
+        : penalty(in.overrides.number("presence_penalty", stage.penalty_)) {}
+
     void apply(Candidates& c) {
       if (penalty == 0.0) return;
-      for (const auto& entry : counts())
-        if (dvt_cand* x = c.find(entry.first)) x->logit = static_cast<float>(x->logit - penalty);
-      c.logits_changed();
+      c.change(counts(),
+               [this](dvt_cand& x, uint64_t) { x.logit = static_cast<float>(x.logit - penalty); });
     }
+    uint32_t effect() const { return penalty == 0.0 ? DVT_EFFECT_KEEPS_ARGMAX : DVT_EFFECT_ANY; }
+
     double penalty;
   };
 

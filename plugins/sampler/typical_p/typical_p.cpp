@@ -1,5 +1,5 @@
 // typical_p: keeps the ids whose surprise is nearest to the expected one (the entropy), until their
-// probabilities sum to p; at least one. 1 keeps all.
+// probability reaches p; at least one. 1 keeps all. Of equally typical ids the likelier comes first.
 // Source: Meister et al. 2022, arXiv:2202.00666.
 #include <dovetail/sampler.hpp>
 
@@ -9,40 +9,46 @@ namespace dovetail::typical_p {
 
 class TypicalP {
  public:
-  static constexpr std::array params = {
-      number_param("typical_p", "1.0", "keep ids of typical surprise that together have probability p; 1 keeps all", 0.0, 1.0,
-                   DVT_PARAM_MIN_EXCLUSIVE)};
+  static constexpr std::array params = {number_param(
+      "typical_p", "1.0",
+      "keep ids of typical surprise that together have probability p; 1 keeps all", 0.0, 1.0)};
 
   explicit TypicalP(const StageOpen& in) : p_(in.defaults.number("typical_p")) {}
 
   struct Request {
-    Request(const TypicalP& stage, const RequestOpen& in) : p(in.overrides.number("typical_p", stage.p_)) {}
+    Request(const TypicalP& stage, const RequestOpen& in)
+        : p(in.overrides.number("typical_p", stage.p_)) {}
+
     void apply(Candidates& c) {
       if (p >= 1.0) return;
-      c.sort();  // ties in distance fall to the likelier, then to the lower id
-      c.probabilities(probability);
+      const double total = c.weights(weights);
       double entropy = 0;
-      for (double q : probability)
-        if (q > 0) entropy -= q * std::log(q);
+      for (double w : weights)
+        if (w > 0) entropy -= w / total * std::log(w / total);
       distance.resize(c.size());
       for (size_t i = 0; i < c.size(); ++i)
-        distance[i] = probability[i] > 0 ? std::abs(-std::log(probability[i]) - entropy) : std::numeric_limits<double>::infinity();
+        distance[i] = std::abs(-std::log(weights[i] / total) - entropy);
+
       order.resize(c.size());
       std::iota(order.begin(), order.end(), size_t{0});
-      std::stable_sort(order.begin(), order.end(), [this](size_t a, size_t b) { return distance[a] < distance[b]; });
+      std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+        return distance[a] != distance[b] ? distance[a] < distance[b]
+                                          : Candidates::likelier(c[a], c[b]);
+      });
       double sum = 0;
       size_t n = 0;
-      while (n < order.size() && sum < p) sum += probability[order[n++]];
-      kept.clear();
-      for (size_t i = 0; i < n; ++i) kept.push_back(c[order[i]]);
-      std::sort(kept.begin(), kept.end(), Candidates::likelier);
-      std::copy(kept.begin(), kept.end(), c.all().begin());
-      c.keep(kept.size());
+      while (n < order.size() && (n == 0 || sum < p * total)) sum += weights[order[n++]];
+
+      kept.assign(c.size(), 0);
+      for (size_t i = 0; i < n; ++i) kept[order[i]] = 1;
+      c.keep_if_at([&](size_t i) { return kept[i] != 0; });
     }
+    uint32_t effect() const { return p >= 1.0 ? DVT_EFFECT_KEEPS_ARGMAX : DVT_EFFECT_ANY; }
+
     double p;
-    std::vector<double> probability, distance;
+    std::vector<double> weights, distance;
     std::vector<size_t> order;
-    std::vector<dvt_cand> kept;
+    std::vector<uint8_t> kept;
   };
 
  private:

@@ -1,17 +1,26 @@
-// Write a sampler stage: one class for the stage, one for a request. See docs/plugin-guide.md.
+// Write a sampler stage: one class for the stage, one for a request. See docs/plugin-guide.md and, for
+// what the stages that come with Dovetail do, docs/sampling.md.
 //
 //   class TopK {
 //    public:
 //     static constexpr std::array params = {int_param("top_k", "0", "keep the k likeliest; 0 = off", -1)};
-//     TopK(const StageOpen& in) : k_(in.defaults.integer("top_k")) {}
+//     explicit TopK(const StageOpen& in) : k_(in.defaults.integer("top_k")) {}
+//
 //     struct Request {
-//       Request(const TopK& stage, const RequestOpen& in) : k(in.integer("top_k", stage.k_)) {}
-//       void apply(Candidates& c) { ... }
+//       Request(const TopK& stage, const RequestOpen& in) : k(in.overrides.integer("top_k", stage.k_)) {}
+//       void apply(Candidates& c) {
+//         if (k > 0) c.keep_likeliest(static_cast<size_t>(k));
+//       }
+//       int64_t k;
 //     };
+//
+//    private:
+//     int64_t k_;
 //   };
 //   DVT_EXPORT_SAMPLER(TopK)
 //
-// A Request may also have accept(uint32_t id) and rewind(uint64_t n), save() and load().
+// A Request may also have accept(uint32_t id) and rewind(uint64_t n), save() and load() (token_counts.hpp
+// gives all four to stages that count), and effect(), a DVT_EFFECT_*.
 #pragma once
 
 #include <dovetail/abi/sampler.h>
@@ -19,6 +28,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <vector>
 
 namespace dovetail {
@@ -63,11 +73,8 @@ class Candidates {
   std::span<dvt_cand> all() const { return {raw_->c, static_cast<size_t>(raw_->n)}; }
   size_t size() const { return raw_->n; }
   dvt_cand& operator[](size_t i) const { return raw_->c[i]; }
-  /// Keeps the first n (at least one).
-  void keep(size_t n) { raw_->n = std::clamp<uint64_t>(n, 1, raw_->n); }
   bool is_sorted() const { return raw_->sorted == 1; }
   bool by_id() const { return raw_->sorted == 2; }
-  void order_lost() { raw_->sorted = 0; }
 
   static bool likelier(const dvt_cand& a, const dvt_cand& b) {
     return a.logit != b.logit ? a.logit > b.logit : a.id < b.id;
@@ -84,32 +91,75 @@ class Candidates {
     std::partial_sort(raw_->c, raw_->c + n, raw_->c + raw_->n, likelier);
     raw_->sorted = 0;
   }
-  /// Keeps the n likeliest, sorted.
-  void keep_likeliest(size_t n) {
-    sort_first(n);
-    keep(n);
+  /// Keeps the first n (at least one), which sort_first() has sorted.
+  void keep_sorted(size_t n) {
+    raw_->n = std::clamp<uint64_t>(n, 1, raw_->n);
     raw_->sorted = 1;
   }
-  /// The candidate of an id, or null. By bisection while the order is by id.
-  dvt_cand* find(uint32_t id) const {
-    dvt_cand* const end = raw_->c + raw_->n;
-    dvt_cand* const it =
-        by_id() ? std::lower_bound(raw_->c, end, id, [](const dvt_cand& c, uint32_t v) { return c.id < v; })
-                : std::find_if(raw_->c, end, [id](const dvt_cand& c) { return c.id == id; });
-    return it != end && it->id == id ? it : nullptr;
+  /// Keeps the n likeliest (at least one), sorted.
+  void keep_likeliest(size_t n) {
+    sort_first(std::max<size_t>(n, 1));
+    keep_sorted(n);
   }
-  /// After logits changed: the order by id still holds, the order by logit does not.
+  /// Keeps those that wanted(candidate) holds for, in their order. If there are none it changes
+  /// nothing and returns false.
+  template <class Fn>
+  bool keep_if(Fn&& wanted) {
+    const auto any = std::find_if(raw_->c, raw_->c + raw_->n, wanted);
+    if (any == raw_->c + raw_->n) return false;
+    raw_->n = static_cast<uint64_t>(
+        std::remove_if(raw_->c, raw_->c + raw_->n, [&](const dvt_cand& c) { return !wanted(c); }) - raw_->c);
+    return true;
+  }
+  /// Keeps those at the positions that wanted(i) holds for, in their order; at least one must.
+  template <class Fn>
+  void keep_if_at(Fn&& wanted) {
+    size_t n = 0;
+    for (size_t i = 0; i < size(); ++i)
+      if (wanted(i)) raw_->c[n++] = raw_->c[i];
+    raw_->n = n;
+  }
+  /// Calls change(candidate, value) for each candidate whose id is a key of `by_key`.
+  template <class V, class Fn>
+  void change(const std::map<uint32_t, V>& by_key, Fn&& change) {
+    if (by_key.empty()) return;
+    if (by_id()) {
+      dvt_cand* at = raw_->c;
+      dvt_cand* const end = raw_->c + raw_->n;
+      for (const auto& [id, value] : by_key) {
+        at = std::lower_bound(at, end, id, [](const dvt_cand& c, uint32_t v) { return c.id < v; });
+        if (at != end && at->id == id) change(*at, value);
+      }
+      return;  // the order by id still holds
+    }
+    for (dvt_cand& c : all())
+      if (const auto it = by_key.find(c.id); it != by_key.end()) change(c, it->second);
+    raw_->sorted = 0;
+  }
+  /// After logits changed in another way than change(): the order by logit may be lost.
   void logits_changed() {
-    if (is_sorted()) order_lost();
+    if (is_sorted()) raw_->sorted = 0;
   }
-  /// softmax of the logits, in candidate order, in double.
-  void probabilities(std::vector<double>& out) const {
-    double top = -std::numeric_limits<double>::infinity();
-    for (const dvt_cand& c : all()) top = std::max(top, static_cast<double>(c.logit));
+
+  /// The highest logit.
+  float top() const {
+    return is_sorted() ? raw_->c[0].logit
+                       : std::max_element(raw_->c, raw_->c + raw_->n, [](const dvt_cand& a, const dvt_cand& b) {
+                           return a.logit < b.logit;
+                         })->logit;
+  }
+  /// exp(logit - top): what softmax divides by the sum of all. Infinite logits share it all.
+  static double weight(float logit, float top) {
+    if (std::isinf(top)) return logit == top ? 1.0 : 0.0;
+    return std::exp(static_cast<double>(logit) - static_cast<double>(top));
+  }
+  /// The weights in candidate order; returns their sum. weight / sum is the probability.
+  double weights(std::vector<double>& out) const {
+    const float highest = top();
     out.resize(size());
     double sum = 0;
-    for (size_t i = 0; i < size(); ++i) sum += out[i] = std::exp(static_cast<double>(raw_->c[i].logit) - top);
-    for (double& p : out) p /= sum;
+    for (size_t i = 0; i < size(); ++i) sum += out[i] = weight(raw_->c[i].logit, highest);
+    return sum;
   }
 
  private:
@@ -160,17 +210,24 @@ struct SamplerTable {
   }
   static dvt_code load(void* r, dvt_call* call, dvt_bytes in) noexcept {
     return guard(call, [&] {
-      if constexpr (requires(Request& q) { q.load(std::span<const uint8_t>()); })
+      if constexpr (requires(Request& q) { q.load(std::span<const uint8_t>()); }) {
         req(r).load({static_cast<const uint8_t*>(in.p), static_cast<size_t>(in.n)});
+      } else if (in.n != 0) {
+        throw Error("got " + std::to_string(in.n) + " bytes of saved state, expected none", DVT_EFORMAT);
+      }
     });
+  }
+  static uint32_t effect(void* r) noexcept {
+    if constexpr (requires(const Request& q) { q.effect(); }) return req(r).effect();
+    return DVT_EFFECT_ANY;
   }
 
   struct Opened {
     T stage;
     Host host;
   };
-  static constexpr dvt_sampler_v1 table = {sizeof(dvt_sampler_v1), 0,      open,   close,  begin,
-                                           end,                    apply,  accept, rewind, save, load};
+  static constexpr dvt_sampler_v1 table = {sizeof(dvt_sampler_v1), 0,      open, close, begin, end,
+                                           apply,                  accept, rewind, save, load, effect};
   static const void* find(std::string_view name) { return name == "dovetail.sampler/1" ? &table : nullptr; }
 };
 

@@ -19,26 +19,30 @@ class TokenCounts {
     ++counts_[id];
   }
   void rewind(uint64_t n) {
-    for (; n > 0 && !accepted_.empty(); --n) {
+    if (n > accepted_.size())
+      throw Error("got a rewind by " + std::to_string(n) + " tokens, but only " + std::to_string(accepted_.size()) +
+                  " were accepted");
+    for (; n > 0; --n) {
       const auto it = counts_.find(accepted_.back());
       if (--it->second == 0) counts_.erase(it);
       accepted_.pop_back();
     }
   }
-  /// The accepted ids; the prompt is known again when the request begins again.
+  /// The accepted ids, four bytes each, lowest first; the prompt is known again when the request
+  /// begins again.
   std::vector<uint8_t> save() const {
-    std::vector<uint8_t> bytes(accepted_.size() * sizeof(uint32_t));
-    if (!bytes.empty()) std::memcpy(bytes.data(), accepted_.data(), bytes.size());
+    std::vector<uint8_t> bytes;
+    bytes.reserve(accepted_.size() * 4);
+    for (uint32_t id : accepted_)
+      for (int shift = 0; shift < 32; shift += 8) bytes.push_back(static_cast<uint8_t>(id >> shift));
     return bytes;
   }
   void load(std::span<const uint8_t> bytes) {
-    if (bytes.size() % sizeof(uint32_t) != 0) throw Error("saved state is damaged");
+    if (bytes.size() % 4 != 0)
+      throw Error("got " + std::to_string(bytes.size()) + " bytes of saved state, expected a multiple of 4", DVT_EFORMAT);
     rewind(accepted_.size());
-    for (size_t i = 0; i < bytes.size(); i += sizeof(uint32_t)) {
-      uint32_t id = 0;
-      std::memcpy(&id, bytes.data() + i, sizeof id);
-      accept(id);
-    }
+    for (size_t i = 0; i < bytes.size(); i += 4)
+      accept(uint32_t{bytes[i]} | uint32_t{bytes[i + 1]} << 8 | uint32_t{bytes[i + 2]} << 16 | uint32_t{bytes[i + 3]} << 24);
   }
 
  protected:

@@ -26,6 +26,15 @@ typedef struct dvt_cands {
   uint64_t n;
 } dvt_cands;
 
+/* What a stage does in one request to the argmax: the likeliest id, the lowest on ties. A chain of
+ * stages that keep it and one that leaves it alone comes down to the argmax, which the core may then
+ * take without candidates or leave to the backend. */
+enum {
+  DVT_EFFECT_ANY = 0,          /* nothing is promised */
+  DVT_EFFECT_KEEPS_ARGMAX = 1, /* it stays the argmax, whatever the logits: top_k, a penalty of 0 */
+  DVT_EFFECT_ARGMAX = 2        /* leaves it as the only candidate, whatever the logits */
+};
+
 typedef struct dvt_sampler_v1 {
   uint32_t struct_size, flags;
   /* `defaults`: the stage's YAML parameters, validated and complete. [load] */
@@ -39,6 +48,7 @@ typedef struct dvt_sampler_v1 {
   dvt_code (*rewind)(void* request, dvt_call*, uint64_t n) DVT_NX;          /* [object] forget the last n accepted; optional */
   dvt_code (*save)(void* request, dvt_call*, void* out, uint64_t cap, uint64_t* need) DVT_NX; /* [object] optional */
   dvt_code (*load)(void* request, dvt_call*, dvt_bytes) DVT_NX;             /* [object] optional */
+  uint32_t (*effect)(void* request) DVT_NX; /* [object] DVT_EFFECT_*, the same for the whole request; optional */
 } dvt_sampler_v1;
 
 #ifdef __cplusplus
