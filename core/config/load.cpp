@@ -184,16 +184,21 @@ std::vector<std::string> split_sets(const std::string& text) {
   return parts;
 }
 
-Result<Node> finish(Node config, const LoadOptions& options) {
-  Node defaults = Node::make_map();
-  if (!options.defaults_path.empty()) {
-    DVT_TRY(defaults, FileReader(options.environment).read(options.defaults_path));
-  }
+Status apply_all_sets(Node& config, const Node& defaults, const LoadOptions& options) {
   for (std::string& set : split_sets(options.environment(kSetVariable).value_or(""))) {
     set.erase(0, set.find_first_not_of(' '));
     DVT_TRY(apply_set(config, defaults, set, kSetVariable));
   }
   for (const std::string& set : options.sets) DVT_TRY(apply_set(config, defaults, set, "--set"));
+  return Status::ok();
+}
+
+Result<Node> finish(Node config, const LoadOptions& options) {
+  Node defaults = Node::make_map();
+  if (!options.defaults_path.empty()) {
+    DVT_TRY(defaults, FileReader(options.environment).read(options.defaults_path));
+  }
+  DVT_TRY(apply_all_sets(config, defaults, options));
   Node merged = merge_defaults(defaults, config);
   if (merged.find("extends") != nullptr)
     return invalid("--set extends: only a config file can extend others");

@@ -12,21 +12,26 @@ namespace {
 
 namespace fs = std::filesystem;
 
+using Visit = std::function<void(Node&, const std::string& name)>;
+
+void visit_strings(Node& value, const std::string& name, const Visit& visit) {
+  if (value.is_string()) visit(value, name);
+  if (!value.is_list()) return;
+  size_t i = 0;
+  for (Node& item : value.items()) {
+    if (item.is_string()) visit(item, name + "." + std::to_string(i));
+    ++i;
+  }
+}
+
 // Calls `visit` with every string under a path key and the key's dotted name.
-void visit_paths(Node& config, const std::function<void(Node&, const std::string&)>& visit) {
+void visit_paths(Node& config, const Visit& visit) {
   for (const Section& section : config_sections()) {
     Node* map = section.name.empty() ? &config : config.find(section.name);
     for (const ParamSpec& spec : section.keys) {
       Node* value = map == nullptr ? nullptr : map->find(spec.name);
       if (value == nullptr || spec.type != ParamSpec::Type::kPath) continue;
-      const std::string name = section.name + "." + spec.name;
-      if (value->is_string()) visit(*value, name);
-      if (!value->is_list()) continue;
-      size_t i = 0;
-      for (Node& item : value->items()) {
-        if (item.is_string()) visit(item, name + "." + std::to_string(i));
-        ++i;
-      }
+      visit_strings(*value, section.name + "." + spec.name, visit);
     }
   }
 }

@@ -279,7 +279,7 @@ Result<Settings> read_settings(const Node& config) {
   settings.max_seq_len = top.i32("context");
   SectionReader log(config, "log", status);
   settings.log_level = log.required("level", log.text("level"));
-  DVT_TRY(status);
+  if (!status.is_ok()) return status;
   return settings;
 }
 

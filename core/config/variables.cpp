@@ -42,6 +42,16 @@ Result<std::string> value_of(std::string_view inside, const Environment& environ
   return *value;
 }
 
+Status expand_string(Node& node, const std::string& path, const Environment& environment) {
+  if (node.as_string().find('$') == std::string::npos) return Status::ok();
+  Result<std::string> text = expand_variables(node.as_string(), environment);
+  if (!text) return text.status().in(node.origin().str() + ": " + path);
+  Node expanded = Node::make_string(std::move(text).value());
+  expanded.set_origin(node.origin());
+  node = std::move(expanded);
+  return Status::ok();
+}
+
 Status expand_below(Node& node, const std::string& path, const Environment& environment) {
   const auto below = [&](const std::string& key) { return path.empty() ? key : path + "." + key; };
   if (node.is_list()) {
@@ -51,12 +61,8 @@ Status expand_below(Node& node, const std::string& path, const Environment& envi
   } else if (node.is_map()) {
     for (Node::Entry& e : node.entries())
       DVT_TRY(expand_below(e.second, below(e.first), environment));
-  } else if (node.is_string() && node.as_string().find('$') != std::string::npos) {
-    Result<std::string> text = expand_variables(node.as_string(), environment);
-    if (!text) return text.status().in(node.origin().str() + ": " + path);
-    Node expanded = Node::make_string(std::move(text).value());
-    expanded.set_origin(node.origin());
-    node = std::move(expanded);
+  } else if (node.is_string()) {
+    return expand_string(node, path, environment);
   }
   return Status::ok();
 }

@@ -39,7 +39,7 @@ Shape number_shape(std::string_view text) {
 }
 
 std::string quoted(std::string_view text) {
-  return "\"" + std::string(text) + "\"";
+  return std::string("\"").append(text).append("\"");
 }
 
 Node with_text(Node node, std::string_view text) {

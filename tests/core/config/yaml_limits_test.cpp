@@ -29,7 +29,7 @@ std::string repeated(const std::string& unit, int n) {
 std::string bomb() {
   std::string text = "a0: &a0 [x, x]\n";
   for (int i = 1; i <= 9; ++i) {
-    const std::string below = "*a" + std::to_string(i - 1);
+    const std::string below = std::string("*a").append(std::to_string(i - 1));
     text += "a" + std::to_string(i) + ": &a" + std::to_string(i) + " [" + below +
             repeated("," + below, 8) + "]\n";
   }
@@ -164,7 +164,7 @@ TEST(YamlLimits, SurvivesLongRunsOfEveryIndicator) {
     const auto start = std::chrono::steady_clock::now();
     (void)parse_yaml(repeated(unit, 20'000), "x.yaml");
     (void)parse_yaml("a: " + repeated(unit, 20'000), "x.yaml");
-    (void)parse_yaml("[" + repeated(unit, 20'000) + "]", "x.yaml");
+    (void)parse_yaml(std::string("[").append(repeated(unit, 20'000)).append("]"), "x.yaml");
     const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
     EXPECT_LT(took.count(), DVT_UNDER_SANITIZER ? 6000 : 500) << unit;
   }
