@@ -4,7 +4,7 @@
 #include <memory>
 #include <utility>
 
-#include "core/config/nearest.hpp"
+#include "core/base/nearest.hpp"
 #include "core/config/source_text.hpp"
 
 namespace dovetail::core {

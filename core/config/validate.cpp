@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "core/base/nearest.hpp"
 #include "core/config/check_value.hpp"
-#include "core/config/nearest.hpp"
 #include "core/config/source_text.hpp"
 
 namespace dovetail::core {

@@ -1,36 +1,253 @@
+// Finding, choosing, loading, starting, stopping.
 #include "core/plugin/registry.hpp"
-#include <dlfcn.h>
-#include <filesystem>
+
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+#include <system_error>
+#include <utility>
+
+#include "core/base/log.hpp"
+#include "core/base/nearest.hpp"
+#include "core/base/sha256.hpp"
+#include "core/plugin/library.hpp"
+
 namespace dovetail::core {
-Result<LoadedPlugin*> PluginRegistry::load(std::string_view kind, std::string_view name) {
-  const std::string key = std::string(kind) + "/" + std::string(name);
-  if (auto it = loaded_.find(key); it != loaded_.end()) return &it->second;
-  for (const std::string& d : dirs_) {
-    const std::string path = d + "/" + key + ".so";
-    if (!std::filesystem::exists(path)) continue;
-    void* h = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (!h) return invalid(dlerror());
-    auto q = reinterpret_cast<dvt_plugin_query_fn>(dlsym(h, "dvt_plugin_query"));
-    LoadedPlugin p;
-    p.table = q(0, 1);
-    CallFrame call;
-    DVT_TRY(call.check(p.table->start(call, host_.table_for(key), &p.self)));
-    return &(loaded_[key] = p);
-  }
-  return invalid("no plugin " + key);
+namespace {
+
+namespace fs = std::filesystem;
+
+std::optional<fs::path> verdict_folder(const PluginEnvironment& environment) {
+  const std::optional<fs::path> cache = user_cache_folder(environment);
+  return cache ? std::optional<fs::path>(*cache / "plugin-verdicts") : std::nullopt;
 }
 
-Result<std::unique_ptr<PluginRegistry>> PluginRegistry::create(SearchOptions o, HostServices& host) {
-  std::vector<std::string> dirs = o.paths;
-  dirs.push_back((std::filesystem::path(o.program).parent_path().parent_path() / "lib/dovetail/plugins").string());
-  return std::make_unique<PluginRegistry>(dirs, host);
+bool matches_any(const std::vector<std::string>& globs, const std::string& id) {
+  return std::any_of(globs.begin(), globs.end(), [&](const std::string& glob) { return fnmatch(glob.c_str(), id.c_str(), 0) == 0; });
 }
-std::vector<std::string> PluginRegistry::names(std::string_view kind) const {
-  std::vector<std::string> out;
-  for (const auto& d : dirs_) {
-    std::error_code e;
-    for (const auto& f : std::filesystem::directory_iterator(d + "/" + std::string(kind), e)) out.push_back(f.path().stem().string());
+
+bool has_key(const Candidate& c, std::string_view key) {
+  if (!c.file.manifest) return false;
+  const std::vector<std::string>& keys = c.file.manifest->keys;
+  return std::find(keys.begin(), keys.end(), key) != keys.end();
+}
+
+void refuse(Candidate& c, LoadStep step, Status reason) {
+  c.state = Candidate::State::kRefused;
+  c.step = step;
+  c.reason = std::move(reason);
+}
+
+}  // namespace
+
+std::vector<dvt_param> LoadedPlugin::params() const {
+  std::vector<dvt_param> out;
+  if (table->n_params == 0 || table->params == nullptr) return out;
+  const size_t stride = table->params[0].struct_size;
+  const auto* at = reinterpret_cast<const char*>(table->params);
+  for (uint64_t i = 0; i < table->n_params && stride > 0; ++i, at += stride) {
+    dvt_param& param = out.emplace_back();
+    std::memcpy(&param, at, std::min(stride, sizeof param));
   }
   return out;
 }
+
+PluginRegistry::PluginRegistry(const SearchOptions& options, HostServices& host)
+    : options_(options), host_(host), verdicts_(verdict_folder(options.environment)), places_(search_places(options)) {}
+
+Result<std::unique_ptr<PluginRegistry>> PluginRegistry::create(const SearchOptions& options, HostServices& host) {
+  std::unique_ptr<PluginRegistry> registry(new PluginRegistry(options, host));
+  registry->look();
+  return registry;
 }
+
+PluginRegistry::~PluginRegistry() {
+  for (auto it = loaded_.rbegin(); it != loaded_.rend(); ++it) {
+    LoadedPlugin& plugin = **it;
+    CallFrame call;
+    if (plugin.table->drain != nullptr) {
+      if (const Status drained = call.check(plugin.table->drain(call, plugin.self)); !drained) {
+        log_warn("plugins", plugin.manifest.id + " did not finish its work: " + drained.message());
+      }
+    }
+    plugin.table->stop(plugin.self);
+  }
+}
+
+void PluginRegistry::look() {
+  const std::vector<fs::path> trusted = trusted_folders(options_.program);
+  std::set<fs::path> seen;  // a folder may be named twice
+  for (const SearchPlace& place : places_) {
+    for (const fs::path& path : plugin_files(place)) {
+      std::error_code error;
+      const fs::path real = fs::canonical(path, error);
+      if (error || !seen.insert(real).second) continue;
+      Candidate c;
+      c.file = inspect_plugin(real, libraries_);
+      c.origin = place.origin;
+      c.kind = c.file.manifest ? c.file.manifest->kind : path.parent_path().filename().string();
+      c.name = c.file.manifest ? c.file.manifest->name : path.stem().string();
+      c.is_trusted = std::any_of(trusted.begin(), trusted.end(), [&](const fs::path& folder) { return is_below(real, folder); });
+      if (!c.file.is_good()) {
+        refuse(c, c.file.findings[0].step, c.file.findings[0].status);
+      } else {
+        apply_policy(c);
+      }
+      candidates_.push_back(std::move(c));
+    }
+  }
+  shadow();
+}
+
+void PluginRegistry::apply_policy(Candidate& c) const {
+  const std::string& id = c.file.manifest->id;
+  if (matches_any(options_.deny, id)) {
+    refuse(c, LoadStep::kPolicy, unsupported("is denied by the config's plugins.deny"));
+  } else if (!options_.allow.empty() && !matches_any(options_.allow, id)) {
+    refuse(c, LoadStep::kPolicy, unsupported("is not in the config's plugins.allow"));
+  }
+}
+
+void PluginRegistry::shadow() {
+  for (size_t i = 0; i < candidates_.size(); ++i) {
+    Candidate& later = candidates_[i];
+    if (later.state != Candidate::State::kFound) continue;
+    for (size_t k = 0; k < i; ++k) {
+      const Candidate& first = candidates_[k];
+      if (first.state != Candidate::State::kFound) continue;
+      const bool same = first.file.manifest->id == later.file.manifest->id || (first.kind == later.kind && first.name == later.name);
+      if (!same) continue;
+      later.state = Candidate::State::kShadowed;
+      later.shadowed_by = first.file.path.string();
+      break;
+    }
+  }
+}
+
+Result<LoadedPlugin*> PluginRegistry::load(std::string_view kind, std::string_view name_or_id) {
+  const std::lock_guard lock(mutex_);
+  std::vector<Candidate*> matches;
+  std::vector<std::string> known;
+  for (Candidate& c : candidates_) {
+    if (c.kind != kind) continue;
+    known.push_back(c.name);
+    if (c.name == name_or_id || (c.file.manifest && c.file.manifest->id == name_or_id)) matches.push_back(&c);
+  }
+  if (!matches.empty()) return load_first(matches);
+  return not_found("there is no " + std::string(kind) + " plugin \"" + printable(name_or_id) + "\"", name_or_id, known);
+}
+
+Result<LoadedPlugin*> PluginRegistry::find_by_key(std::string_view kind, std::string_view key) {
+  const std::lock_guard lock(mutex_);
+  std::vector<Candidate*> matches;
+  std::vector<std::string> known;
+  for (Candidate& c : candidates_) {
+    if (c.kind != kind || !c.file.manifest) continue;
+    known.insert(known.end(), c.file.manifest->keys.begin(), c.file.manifest->keys.end());
+    if (has_key(c, key)) matches.push_back(&c);
+  }
+  if (!matches.empty()) return load_first(matches);
+  const std::string what = kind == "arch" ? "architecture" : std::string(kind);
+  return not_found("no plugin provides " + what + " \"" + printable(key) + "\"", key, known);
+}
+
+Result<LoadedPlugin*> PluginRegistry::load_first(const std::vector<Candidate*>& matches) {
+  std::optional<Status> first_reason;
+  for (Candidate* c : matches) {
+    if (c->state != Candidate::State::kRefused) {
+      Result<LoadedPlugin*> loaded = load_candidate(*c);
+      if (loaded) {
+        if (first_reason) log_warn("plugins", first_reason->message() + "; " + c->file.path.string() + " is used instead");
+        return loaded;
+      }
+    }
+    if (!first_reason) {
+      first_reason = Status(c->reason.code(), c->kind + " plugin \"" + c->name + "\" cannot be used: " + c->file.path.string() + ": " +
+                                                  c->reason.message());
+    }
+  }
+  return *first_reason;
+}
+
+Result<LoadedPlugin*> PluginRegistry::load_candidate(Candidate& c) {
+  for (size_t i = 0; i < loaded_.size(); ++i) {
+    if (loaded_from_[i] == &c) return loaded_[i].get();
+  }
+  LoadStep step = LoadStep::kLoad;
+  const Result<const dvt_plugin_v1*> table = bring_in(c, &step);
+  if (!table) {
+    refuse(c, step, table.status());
+    return table.status();
+  }
+  auto plugin = std::make_unique<LoadedPlugin>();
+  plugin->manifest = *c.file.manifest;
+  plugin->table = *table;
+  CallFrame call;
+  const Status started = call.check(plugin->table->start(call, host_.table_for(c.kind + "/" + c.name), &plugin->self));
+  if (!started) {
+    refuse(c, LoadStep::kStart, Status(started.code(), "does not start: " + started.message()));
+    return c.reason;
+  }
+  c.state = Candidate::State::kLoaded;
+  loaded_.push_back(std::move(plugin));
+  loaded_from_.push_back(&c);
+  return loaded_.back().get();
+}
+
+Result<const dvt_plugin_v1*> PluginRegistry::bring_in(const Candidate& c, LoadStep* step) {
+  *step = LoadStep::kLoad;
+  if (c.is_trusted) return load_library(c.file.path, *c.file.manifest);
+
+  DVT_TRY(const std::shared_ptr<File> file, File::open(c.file.path));
+  // A library that the plugin finds beside itself, or a size beyond the copy's: in place, after the probe.
+  const bool in_place = c.file.elf->runpath.find("ORIGIN") != std::string::npos;
+  Result<SealedCopy> copy = in_place ? Result<SealedCopy>(unsupported("needs libraries beside it")) : SealedCopy::make(*file);
+  const fs::path path = copy ? copy->path() : c.file.path;
+
+  DVT_TRY(const std::shared_ptr<File> what_runs, File::open(path, c.file.path.string()));
+  DVT_TRY(const std::span<const std::byte> bytes, what_runs->map());
+  if (copy) {  // the file may have changed since it was found
+    Inspection again = inspect_plugin(*what_runs, c.file.path, libraries_);
+    if (!again.is_good()) {
+      *step = again.findings[0].step;
+      return again.findings[0].status;
+    }
+  }
+  *step = LoadStep::kProbe;
+  const std::string sha256 = sha256_hex(bytes);
+  std::optional<Status> verdict = verdicts_.find(sha256);
+  if (!verdict) {
+    verdict = probe_in_child(path, *c.file.manifest);
+    // Running out of time or processes says little about the plugin.
+    if (verdict->code() == Code::kOk || verdict->code() == Code::kUnsupported) verdicts_.remember(sha256, *verdict);
+  }
+  DVT_TRY(*verdict);
+  *step = LoadStep::kLoad;
+  Result<const dvt_plugin_v1*> table = load_library(path, *c.file.manifest);
+  if (table && copy) copy->leak();
+  return table;
+}
+
+Status PluginRegistry::not_found(const std::string& what, std::string_view wanted, const std::vector<std::string>& known) const {
+  std::string message = what;
+  const std::string near = nearest_name(wanted, known);
+  if (!near.empty()) message += "; nearest: \"" + near + "\"";
+  std::string looked;
+  for (const SearchPlace& place : places_) {
+    looked += (looked.empty() ? "" : ", ") + place.path.string() + (place.problem.empty() ? "" : " (" + place.problem + ")");
+  }
+  return invalid(message + "; looked in " + (looked.empty() ? "no folder" : looked));
+}
+
+std::vector<std::string> PluginRegistry::names(std::string_view kind) const {
+  std::set<std::string> out;
+  for (const Candidate& c : candidates_) {
+    const bool usable = c.state == Candidate::State::kFound || c.state == Candidate::State::kLoaded;
+    if (c.kind == kind && usable) out.insert(c.name);
+  }
+  return {out.begin(), out.end()};
+}
+
+}  // namespace dovetail::core

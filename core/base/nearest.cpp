@@ -1,4 +1,4 @@
-#include "core/config/nearest.hpp"
+#include "core/base/nearest.hpp"
 
 #include <algorithm>
 #include <cstddef>

@@ -1,0 +1,30 @@
+// What `dovetail plugins list | inspect | explain` print: as text for people, as a Node for --json.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "core/base/node.hpp"
+#include "core/base/status.hpp"
+#include "core/plugin/inspection.hpp"
+#include "core/plugin/registry.hpp"
+
+namespace dovetail::core {
+
+/// The plugins that count, by kind, and how many others there are.
+std::string plugins_list_text(const PluginRegistry& registry);
+Node plugins_list_node(const PluginRegistry& registry);
+
+/// Every candidate for a plugin (its id, name, KIND/NAME or path), the step where each fell out and
+/// what to do, and the places that were searched.
+/// errors  kInvalid: nothing of that name was found; the message names the places.
+Result<std::string> plugin_explain_text(const PluginRegistry& registry, std::string_view plugin);
+Result<Node> plugin_explain_node(const PluginRegistry& registry, std::string_view plugin);
+
+/// Checks one file without loading it. Its findings say why it cannot be loaded.
+/// errors  kIo: there is no such file.
+Result<Inspection> inspect_plugin_file(const std::string& path);
+std::string inspection_text(const Inspection& inspection);
+Node inspection_node(const Inspection& inspection);
+
+}  // namespace dovetail::core
