@@ -38,6 +38,7 @@ int run(int argc, char** argv) {
   add_logits_command(cli);
   add_inspect_commands(cli);
   add_bench_command(cli);
+  add_plugin_commands(cli);
   add_config_commands(cli);
   try {
     cli.app.parse(argc, argv);

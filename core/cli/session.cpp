@@ -130,7 +130,8 @@ Result<std::unique_ptr<Session>> Session::open(const std::string& program, const
     DVT_TRY(LoadedPlugin* plugin, runtime.plugins().load("sampler", stage.name));
     const auto* table = plugin->interface<dvt_sampler_v1>("dovetail.sampler/1");
     if (!table) return unsupported("plugin \"" + stage.name + "\" has no interface dovetail.sampler/1");
-    DVT_TRY(self->chain_.add(stage.name, table, plugin->self, stage.params, static_cast<uint32_t>(self->model_->vocab_size())));
+    DVT_TRY(std::vector<ParamSpec> declared, param_specs(*plugin->table));
+    DVT_TRY(self->chain_.add(stage.name, table, plugin->self, stage.params, static_cast<uint32_t>(self->model_->vocab_size()), std::move(declared)));
   }
   if (self->model_->tokenizer()) self->chain_.set_n_ids(self->model_->tokenizer()->n_ids());
   return self;

@@ -1,0 +1,266 @@
+// The engine over the hash, scripted and demo models: any fault of cache, batching, chunking or
+// preemption changes what the hash model says next.
+#include "core/engine/engine.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+#include "core/cli/session.hpp"
+#include "core/text/prompt.hpp"
+
+namespace dovetail::core {
+namespace {
+
+const std::string kProgram = DVT_BUILD_DIR "/bin/dovetail";
+
+std::unique_ptr<Session> open(const std::string& config, std::vector<std::string> sets = {}) {
+  ModelOptions options;
+  options.config = config;
+  options.sets = std::move(sets);
+  options.sets.push_back("plugins.path=[" DVT_BUILD_DIR "/tests/plugins]");
+  auto session = Session::open(kProgram, options);
+  EXPECT_TRUE(session.is_ok()) << session.status().message();
+  return session ? std::move(*session) : nullptr;
+}
+
+RequestParams greedy(std::vector<TokenId> prompt, uint32_t n) {
+  RequestParams p;
+  p.prompt = std::move(prompt);
+  p.max_tokens = n;
+  return p;
+}
+
+std::vector<Completion> run(Engine& engine) {
+  for (bool more = true; more;) {
+    Result<bool> stepped = engine.step();
+    EXPECT_TRUE(stepped.is_ok()) << stepped.status().message();
+    if (!stepped) break;
+    more = *stepped;
+  }
+  std::vector<Completion> done = engine.take_completions();
+  std::sort(done.begin(), done.end(), [](const Completion& a, const Completion& b) { return a.id < b.id; });
+  return done;
+}
+
+std::vector<TokenId> alone(Session& session, const RequestParams& params) {
+  const std::unique_ptr<Engine> engine = session.make_engine();
+  EXPECT_TRUE(engine->add(params).is_ok());
+  const std::vector<Completion> done = run(*engine);
+  return done.empty() ? std::vector<TokenId>() : done[0].tokens;
+}
+
+std::vector<TokenId> random_ids(size_t n, uint32_t seed, uint32_t vocab) {
+  std::mt19937 random(seed);
+  std::vector<TokenId> ids(n);
+  for (TokenId& id : ids) id = random() % vocab;
+  return ids;
+}
+
+constexpr const char* kHash = "tests/data/engine/hash.yaml";
+constexpr const char* kScripted = "tests/data/engine/scripted.yaml";
+constexpr const char* kDemo = "configs/demo.yaml";
+const std::vector<std::string> kGreedySets = {"sampler=[greedy]"};
+
+TEST(Engine, HashModelSaysTheSameAloneInABatchAndInChunks) {
+  for (const char* backend : {"reference", "cpu"}) {
+    const std::string plugin = std::string("backend.plugin=") + backend;
+    auto plain = open(kHash, {plugin});
+    ASSERT_TRUE(plain);
+    std::vector<RequestParams> requests;
+    for (uint32_t i = 0; i < 8; ++i) requests.push_back(greedy(random_ids(1 + i * 13, i, 64), 24));
+    std::vector<std::vector<TokenId>> expected;
+    for (const RequestParams& r : requests) expected.push_back(alone(*plain, r));
+    for (const char* chunk : {"1", "7", "64"}) {
+      auto session = open(kHash, {plugin, std::string("scheduler.prefill_chunk=") + chunk});
+      ASSERT_TRUE(session);
+      const std::unique_ptr<Engine> engine = session->make_engine();
+      for (const RequestParams& r : requests) ASSERT_TRUE(engine->add(r).is_ok());
+      const std::vector<Completion> done = run(*engine);
+      ASSERT_EQ(done.size(), requests.size());
+      for (size_t i = 0; i < done.size(); ++i) EXPECT_EQ(done[i].tokens, expected[i]) << backend << " chunk " << chunk << " request " << i;
+      EXPECT_EQ(engine->cache().n_free_blocks(), engine->cache().n_blocks());
+    }
+  }
+}
+
+TEST(Engine, PreemptionChangesWhenNotWhat) {
+  auto plain = open(kHash);
+  ASSERT_TRUE(plain);
+  std::vector<RequestParams> requests;
+  for (uint32_t i = 0; i < 6; ++i) requests.push_back(greedy(random_ids(30, i, 64), 60));
+  std::vector<std::vector<TokenId>> expected;
+  for (const RequestParams& r : requests) expected.push_back(alone(*plain, r));
+  auto tight = open(kHash, {"kv_cache.max_tokens=208", "kv_cache.block_len=16"});  // about two of them at once
+  ASSERT_TRUE(tight);
+  const std::unique_ptr<Engine> engine = tight->make_engine();
+  for (const RequestParams& r : requests) ASSERT_TRUE(engine->add(r).is_ok());
+  const std::vector<Completion> done = run(*engine);
+  ASSERT_EQ(done.size(), requests.size());
+  uint32_t n_preempted = 0;
+  for (size_t i = 0; i < done.size(); ++i) {
+    EXPECT_EQ(done[i].tokens, expected[i]) << i;
+    n_preempted += done[i].n_preempted;
+  }
+  EXPECT_GT(n_preempted, 0u);
+  EXPECT_EQ(engine->cache().n_free_blocks(), engine->cache().n_blocks());
+}
+
+TEST(Engine, ACancelStormLeavesNothingBehind) {
+  auto session = open(kHash);
+  ASSERT_TRUE(session);
+  const RequestParams fixed = greedy(random_ids(40, 99, 64), 30);
+  const std::vector<TokenId> before = alone(*session, fixed);
+  const std::unique_ptr<Engine> engine = session->make_engine();
+  std::mt19937 random(7);
+  size_t n_added = 0;
+  std::vector<RequestId> open_ids;
+  while (n_added < 200 || !engine->idle()) {
+    while (n_added < 200 && open_ids.size() < 8) {
+      open_ids.push_back(*engine->add(greedy(random_ids(1 + random() % 50, random(), 64), 20)));
+      ++n_added;
+    }
+    if (!open_ids.empty() && random() % 2 == 0) {
+      const size_t i = random() % open_ids.size();
+      engine->cancel(open_ids[i]);
+      open_ids.erase(open_ids.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+    ASSERT_TRUE(engine->step().is_ok());
+    for (const Completion& c : engine->take_completions()) std::erase(open_ids, c.id);
+  }
+  ASSERT_TRUE(engine->add(fixed).is_ok());
+  const std::vector<Completion> done = run(*engine);
+  ASSERT_EQ(done.size(), 1u);
+  EXPECT_EQ(done[0].tokens, before);
+  EXPECT_EQ(engine->cache().n_free_blocks(), engine->cache().n_blocks());
+}
+
+TEST(Engine, DemoModelGivesTheSameBytesWhateverIsBesideIt) {
+  for (const char* backend : {"cpu", "reference"}) {
+    std::vector<std::string> sets = {"sampler=[greedy]", std::string("backend.plugin=") + backend, "kv_cache.max_tokens=512"};
+    auto session = open(kDemo, sets);
+    ASSERT_TRUE(session);
+    const auto vocab = static_cast<uint32_t>(session->model().vocab_size());
+    const uint32_t n = std::string_view(backend) == "cpu" ? 24 : 4;
+    std::vector<RequestParams> requests;
+    for (uint32_t i = 0; i < 4; ++i) requests.push_back(greedy(random_ids(3 + i * 11, i + 1, vocab), n));
+    std::vector<std::vector<TokenId>> expected;
+    for (const RequestParams& r : requests) expected.push_back(alone(*session, r));
+    sets.push_back("scheduler.prefill_chunk=5");
+    auto chunked = open(kDemo, sets);
+    ASSERT_TRUE(chunked);
+    const std::unique_ptr<Engine> engine = chunked->make_engine();
+    for (const RequestParams& r : requests) ASSERT_TRUE(engine->add(r).is_ok());
+    const std::vector<Completion> done = run(*engine);
+    ASSERT_EQ(done.size(), requests.size());
+    for (size_t i = 0; i < done.size(); ++i) EXPECT_EQ(done[i].tokens, expected[i]) << backend << " request " << i;
+  }
+}
+
+TEST(Engine, BackendsAgreeOnGreedyTokensOfTheDemoModel) {
+  std::vector<std::vector<TokenId>> answers;
+  for (const char* backend : {"cpu", "reference"}) {
+    auto session = open(kDemo, {"sampler=[greedy]", std::string("backend.plugin=") + backend, "kv_cache.dtype=float32"});
+    ASSERT_TRUE(session);
+    RequestParams params = greedy(*encode_text(*session->model().tokenizer(), "It is a truth universally acknowledged"), 24);
+    answers.push_back(alone(*session, params));
+  }
+  EXPECT_EQ(answers[0].size(), 24u);
+  EXPECT_EQ(answers[0], answers[1]);
+}
+
+TEST(Engine, ASeedIsTheRequestsOwn) {
+  auto session = open(kHash, {"sampler=[{temperature: 0.8}]"});
+  ASSERT_TRUE(session);
+  RequestParams mine = greedy({1, 2, 3}, 20);
+  mine.seed = 42;
+  const std::vector<TokenId> expected = alone(*session, mine);
+  RequestParams unseeded = greedy({9, 9}, 20), other = greedy({1, 2, 3}, 20), choice = mine;
+  other.seed = 7;
+  choice.choice = 1;
+  const std::unique_ptr<Engine> engine = session->make_engine();
+  for (const RequestParams& r : {unseeded, mine, other, choice}) ASSERT_TRUE(engine->add(r).is_ok());
+  const std::vector<Completion> done = run(*engine);
+  ASSERT_EQ(done.size(), 4u);
+  EXPECT_EQ(done[1].tokens, expected);
+  EXPECT_NE(done[2].tokens, expected);
+  EXPECT_NE(done[3].tokens, expected);
+  EXPECT_EQ(done[1].seed, 42u);
+  mine.seed = 0;  // a real seed
+  EXPECT_EQ(alone(*session, mine), alone(*session, mine));
+}
+
+TEST(Engine, LimitsStopsAndReasons) {
+  auto session = open(kScripted, {"model.script=[5, 6, 7, 8]"});
+  ASSERT_TRUE(session);
+  const std::unique_ptr<Engine> engine = session->make_engine();
+  RequestParams none = greedy({1}, 0), three = greedy({1}, 3), stop = greedy({1}, 10);
+  stop.stop_ids = {7};
+  for (const RequestParams& r : {none, three, stop}) ASSERT_TRUE(engine->add(r).is_ok());
+  const std::vector<Completion> done = run(*engine);
+  ASSERT_EQ(done.size(), 3u);
+  EXPECT_TRUE(done[0].tokens.empty());
+  EXPECT_EQ(done[0].finish, FinishReason::kLength);
+  EXPECT_EQ(done[1].tokens, (std::vector<TokenId>{5, 6, 7}));
+  EXPECT_EQ(done[1].finish, FinishReason::kLength);
+  EXPECT_EQ(done[2].tokens, (std::vector<TokenId>{5, 6}));
+  EXPECT_EQ(done[2].finish, FinishReason::kStop);
+}
+
+TEST(Engine, AStopStringMayStartInsideAToken) {  // B049
+  auto session = open(kScripted, {"model.script=[71286, 34070, 43]", "model.vocab_size=151936",
+                                  "tokenizer.path=" DVT_BUILD_DIR "/test-data/qwen3-tokenizer"});
+  ASSERT_TRUE(session);
+  RequestParams params = greedy({1}, 3);
+  params.stop = {"DEFGHIJ"};
+  std::string streamed;
+  const auto sink = [&streamed](const RequestEvent& e) { streamed += e.text; };
+  const std::unique_ptr<Engine> engine = session->make_engine();
+  ASSERT_TRUE(engine->add(params, sink).is_ok());
+  std::vector<Completion> done = run(*engine);
+  ASSERT_EQ(done.size(), 1u);
+  EXPECT_EQ(done[0].text, "ABC");
+  EXPECT_EQ(streamed, "ABC");
+  EXPECT_EQ(done[0].tokens.size(), 2u);
+  EXPECT_EQ(done[0].finish, FinishReason::kStop);
+  params.include_stop = true;
+  ASSERT_TRUE(engine->add(params).is_ok());
+  done = run(*engine);
+  EXPECT_EQ(done[0].text, "ABCDEFGHIJ");
+}
+
+TEST(Engine, ARowOfNaNFailsItsRequestAndNoOther) {
+  auto session = open(kScripted, {"model.script=[5]", "model.nan_step=2"});
+  ASSERT_TRUE(session);
+  const std::unique_ptr<Engine> engine = session->make_engine();
+  ASSERT_TRUE(engine->add(greedy({1}, 5)).is_ok());
+  ASSERT_TRUE(engine->add(greedy({1}, 2)).is_ok());
+  const std::vector<Completion> done = run(*engine);
+  ASSERT_EQ(done.size(), 2u);
+  EXPECT_EQ(done[0].finish, FinishReason::kError);
+  EXPECT_NE(done[0].error.message().find("NaN"), std::string::npos);
+  EXPECT_EQ(done[0].tokens.size(), 2u);
+  EXPECT_EQ(done[1].finish, FinishReason::kLength);
+}
+
+TEST(Engine, RefusesAPromptThatLeavesNoRoom) {  // B062
+  auto session = open(kScripted, {"model.script=[5]", "context=16"});
+  ASSERT_TRUE(session);
+  const std::unique_ptr<Engine> engine = session->make_engine();
+  for (size_t n : {size_t{16}, size_t{17}}) {
+    const auto refused = engine->add(greedy(std::vector<TokenId>(n, 1), 8));
+    ASSERT_FALSE(refused.is_ok());
+    EXPECT_NE(refused.status().message().find(std::to_string(n) + " tokens"), std::string::npos);
+    EXPECT_NE(refused.status().message().find("16"), std::string::npos);
+  }
+  ASSERT_TRUE(engine->add(greedy(std::vector<TokenId>(15, 1), 8)).is_ok());
+  const std::vector<Completion> done = run(*engine);
+  EXPECT_EQ(done[0].tokens.size(), 1u);
+  EXPECT_EQ(done[0].finish, FinishReason::kLength);
+  EXPECT_FALSE(engine->add(greedy({}, 1)).is_ok());
+  EXPECT_FALSE(engine->add(greedy({100000}, 1)).is_ok());
+}
+
+}  // namespace
+}  // namespace dovetail::core
