@@ -3,8 +3,9 @@
 
   export.py DIR OUT
 
-DIR is the folder that train.py wrote. OUT receives model.safetensors (bfloat16), config.json,
-generation_config.json, tokenizer.json, tokenizer_config.json, loss.csv, loss.png and README.md.
+DIR is the folder that train.py wrote; a notes.md in it goes into the card. OUT receives
+model.safetensors (bfloat16), config.json, generation_config.json, tokenizer.json,
+tokenizer_config.json, loss.csv, loss.png and README.md.
 What the card says is measured here, on the exported files loaded by the official class: bfloat16
 weights computed in float32. Needs transformers and matplotlib besides what train.py needs.
 """
@@ -50,7 +51,7 @@ chat template, no instructions, no facts. `tools/demo/` holds everything that ma
 | parameters | {n_params:,} |
 | vocabulary | {vocab_size} ids, byte-level BPE; id 0 is `<\\|endoftext\\|>`, which starts each chapter |
 | training text | {n_train:,} tokens: six novels without twelve chapters |
-| training | {step:,} steps of {batch_tokens} tokens ({epochs:.1f} epochs) in {minutes:.0f} minutes on two shared cores, bfloat16 autocast |
+| training | {step:,} steps of {batch_tokens} tokens ({epochs:.1f} epochs) in {minutes:.0f} minutes at the lowest priority on two cores that did other work, bfloat16 autocast |
 | validation | perplexity {valid_ppl:.2f} (the middle chapter of each novel; it chose the checkpoint) |
 | **held out** | **perplexity {heldout_ppl:.2f}** per token, {bits_per_byte:.3f} bits per byte (the chapter at three quarters of each novel: {n_heldout:,} tokens, used for nothing else) |
 | made with | torch {torch}, transformers {transformers} |
@@ -61,7 +62,7 @@ The tokenizer has seen the held-out chapter of its own novel; the weights have n
 
 ![loss](loss.png)
 
-## Samples
+{notes}## Samples
 
 Made by transformers from the exported files: seed {seed}, temperature {temperature}, top_k {top_k}, top_p {top_p},
 {sample_tokens} tokens each. The prompt is in bold.
@@ -73,11 +74,11 @@ Made by transformers from the exported files: seed {seed}, temperature {temperat
     apt-get download r-cran-janeaustenr
     python3 tools/demo/corpus.py r-cran-janeaustenr_*.deb DIR
     python3 tools/demo/make_tokenizer.py DIR/austen-pride_and_prejudice.txt DIR/tokenizer.json
-    python3 tools/demo/train.py DIR --minutes {budget:.0f}
+    python3 tools/demo/train.py DIR
     python3 tools/demo/export.py DIR configs/demo
 
-`train.py` resumes when it was stopped, and follows a time budget: another machine makes another number of
-steps, and the result is not bit for bit the same.
+`train.py` resumes when it was stopped. Another machine or another version of PyTorch rounds otherwise, so
+the result is much the same but not bit for bit.
 
 `tokenizer.json` is what `dovetail train-tokenizer` makes of *Pride and Prejudice*
 (`tests/data/demo/austen-pride_and_prejudice.txt`): vocabulary {vocab_size}, minimum frequency 2, all 256
@@ -175,13 +176,18 @@ def main():
     n_predicted = sum(len(ids) - 1 for ids in heldout)
     n_bytes = sum(len(text.encode()) for text in texts[2])
     n_params = sum(p.numel() for p in ours.parameters())
+    notes_path = os.path.join(folder, "notes.md")
+    notes = ""
+    if os.path.exists(notes_path):
+        with open(notes_path) as f:
+            notes = f.read().rstrip() + "\n\n"
     card = CARD.format(
         **CONFIG, millions=n_params / 1e6, n_params=n_params, n_train=n_train, step=state["step"],
         batch_tokens=train.BATCH_TOKENS, epochs=state["n_tokens"] / n_train,
-        minutes=state["seconds"] / 60, budget=math.ceil(float(rows[-1]["minutes"])),
+        minutes=state["seconds"] / 60,
         valid_ppl=math.exp(valid_loss), heldout_ppl=math.exp(heldout_loss), n_heldout=n_predicted,
         bits_per_byte=heldout_loss * n_predicted / math.log(2) / n_bytes, difference=difference,
-        torch=torch.__version__, transformers=transformers.__version__, seed=train.SEED,
+        notes=notes, torch=torch.__version__, transformers=transformers.__version__, seed=train.SEED,
         temperature=GENERATION["temperature"], top_k=GENERATION["top_k"], top_p=GENERATION["top_p"],
         sample_tokens=SAMPLE_TOKENS, samples=samples(official.model, out))
     with open(os.path.join(out, "README.md"), "w") as f:

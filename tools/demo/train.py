@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Trains the demo model on the novels; stops after a time budget, and resumes where it was stopped.
+"""Trains the demo model on the novels; stops after a number of steps, and resumes where it was stopped.
 
-  train.py DIR [--minutes 75]
+  train.py DIR [--steps 4800] [--threads 2]
 
 DIR holds austen.json (corpus.py) and tokenizer.json, and receives
   last.pt    everything needed to resume      best.pt   the averaged weights with the lowest
   loss.csv   one row per evaluation                     loss on the validation chapters
-The learning rate follows the share of the time budget that is spent, so a slow machine makes fewer
-steps rather than an unfinished schedule. export.py turns best.pt into a checkpoint at any time.
+Each is written every few minutes; export.py turns best.pt into a checkpoint at any time. Two idle
+cores need less than an hour. On a machine that does other work, one thread is faster than two that
+wait for each other.
 """
 import argparse
 import csv
@@ -23,9 +24,11 @@ from model import CONFIG, Qwen3
 
 BATCH_TOKENS = 4096            # per step, whatever the window length
 SHORT, LONG = 512, 1024        # window lengths: short for most of the run, the full context at its end
-LONG_FROM = 0.8                # share of the budget after which windows are long
+LONG_FROM = 0.8                # share of the steps after which windows are long
 PEAK_LR, FLOOR, WARMUP_STEPS = 1.5e-3, 0.02, 200
-WEIGHT_DECAY, DROPOUT, CLIP = 0.2, 0.2, 1.0
+WEIGHT_DECAY, CLIP = 0.2, 1.0
+DROPOUT, LATE_DROPOUT = 0.2, 0.3
+LATE_FROM = 0.55               # share of the steps after which dropout is late: epochs repeat by then
 AVERAGE_DECAY = 0.998
 EVALUATE_EVERY_S = 150
 SEED = 1811                    # the year of the first novel
@@ -65,6 +68,12 @@ def learning_rate(step, progress):
     return PEAK_LR * warm * (FLOOR + (1 - FLOOR) * 0.5 * (1 + math.cos(math.pi * min(1.0, progress))))
 
 
+def set_dropout(model, p):
+    for module in model.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = p
+
+
 def save(path, state):
     torch.save(state, path + ".part")
     os.replace(path + ".part", path)
@@ -73,7 +82,7 @@ def save(path, state):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("dir")
-    parser.add_argument("--minutes", type=float, default=75, help="wall time to train for, all runs together")
+    parser.add_argument("--steps", type=int, default=4800, help="steps to train for, all runs together")
     parser.add_argument("--threads", type=int, default=2)
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
@@ -105,11 +114,11 @@ def main():
             csv.writer(f).writerow(["step", "minutes", "epochs", "learning_rate", "train_loss", "valid_loss"])
 
     compiled_loss = torch.compile(model.loss, dynamic=False)
-    budget = args.minutes * 60
     window_len, source, recent = 0, iter(()), []
     last_tick = last_evaluation = time.monotonic()
-    while state["seconds"] < budget:
-        progress = state["seconds"] / budget
+    while state["step"] < args.steps:
+        progress = state["step"] / args.steps
+        set_dropout(model, DROPOUT if progress < LATE_FROM else LATE_DROPOUT)
         wanted = SHORT if progress < LONG_FROM else LONG
         if wanted != window_len:
             window_len, source = wanted, iter(())
@@ -138,7 +147,7 @@ def main():
         state["seconds"] += now - last_tick
         last_tick = now
 
-        if now - last_evaluation >= EVALUATE_EVERY_S or state["seconds"] >= budget:
+        if now - last_evaluation >= EVALUATE_EVERY_S or state["step"] == args.steps:
             with torch.autocast("cpu", torch.bfloat16):
                 valid_loss = mean_loss(average, valid)
             train_loss, recent = sum(recent) / len(recent), []
