@@ -17,8 +17,8 @@ std::string object_name(const Value& object) {
 }
 
 Value no_attribute(const Value& object, std::string_view name) {
-  return Value::undefined("'" + object_name(object) + "' has no attribute '" + std::string(name) +
-                          "'");
+  return Value::undefined(in_quotes(object_name(object)) + " has no attribute '" +
+                          std::string(name) + "'");
 }
 
 // Attributes that the type itself has, before any item; undefined without a reason if none.

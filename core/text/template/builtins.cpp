@@ -70,7 +70,7 @@ Bound::Bound(std::string_view callee, const Args& args,
 }
 
 std::string Bound::name_of(size_t i) const {
-  return "'" + std::string(names_[i]) + "'";
+  return in_quotes(names_[i]);
 }
 
 Value Bound::value_or(size_t i, Value fallback) const {

@@ -492,7 +492,7 @@ CallArgs ExpressionParser::parse_args() {
 
 std::string ExpressionParser::parse_dotted_name() {
   std::string name = tokens_.expect(Type::kName, "a name").text;
-  while (tokens_.skip_op(".")) name += "." + tokens_.expect(Type::kName, "a name").text;
+  while (tokens_.skip_op(".")) name.append(".").append(tokens_.expect(Type::kName, "a name").text);
   return name;
 }
 

@@ -7,6 +7,7 @@
 
 #include <exception>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "core/base/status.hpp"
@@ -33,6 +34,14 @@ class Fault : public std::exception {
   Kind kind_;
   std::string message_;
 };
+
+/// A name as messages show it: 'name'.
+inline std::string in_quotes(std::string_view name) {
+  std::string quoted(1, '\'');
+  quoted += name;
+  quoted += '\'';
+  return quoted;
+}
 
 [[noreturn]] inline void fail(std::string message) {
   throw Fault(Code::kInvalid, std::move(message));

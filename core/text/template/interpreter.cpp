@@ -316,7 +316,9 @@ SourcedText Interpreter::run_macro(const MacroCode& code, const ScopePtr& outer,
   }
   Value caller = Value::undefined("no caller defined");
   std::vector<std::pair<Value, Value>> rest;
-  for (const auto& [name, value] : args.named) {
+  for (const auto& named : args.named) {
+    const std::string& name = named.first;
+    const Value& value = named.second;
     const auto p = std::find_if(code.parameters.begin(), code.parameters.end(),
                                 [&](const auto& parameter) { return parameter.text == name; });
     if (p != code.parameters.end()) {

@@ -145,7 +145,9 @@ class JsonDumper {
     if (key.is_string()) {
       write_string(key.text());
     } else if (key.is_number()) {
-      out_.append("\"" + scalar_text(key) + "\"");
+      out_.append("\"");
+      out_.append(scalar_text(key));
+      out_.append("\"");
     } else if (key.is_none()) {
       out_.append("\"null\"");
     } else {

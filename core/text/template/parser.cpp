@@ -174,7 +174,7 @@ class Parser {
     end_tag();
     parse_code(node->code, "endmacro");
     if (tokens_.is(Type::kName) && tokens_.current().text != name) {
-      tokens_.fail_expected("'" + name + "', the macro's name, or the end of the tag");
+      tokens_.fail_expected(in_quotes(name) + ", the macro's name, or the end of the tag");
     }
     tokens_.skip_name(name);
     end_tag();

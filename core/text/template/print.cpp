@@ -80,9 +80,10 @@ void write_entries(const std::vector<std::pair<Value, Value>>& entries, TextBuil
 }
 
 void write_range(const Range& r, TextBuilder& out) {
-  out.append("range(" + std::to_string(r.start) + ", " + std::to_string(r.stop));
-  if (r.step != 1) out.append(", " + std::to_string(r.step));
-  out.append(")");
+  std::string text = "range(";
+  text += std::to_string(r.start) + ", " + std::to_string(r.stop);
+  if (r.step != 1) text.append(", ").append(std::to_string(r.step));
+  out.append(text + ")");
 }
 
 }  // namespace
@@ -104,13 +105,14 @@ std::string float_text(double v) {
   const int n_digits = static_cast<int>(digits.size());
   if (exponent < -4 || exponent >= 16) {
     out += digits[0];
-    if (n_digits > 1) out += "." + digits.substr(1);
+    if (n_digits > 1) out.append(".").append(digits, 1);
     out += exponent < 0 ? "e-" : "e+";
     const std::string size = std::to_string(std::abs(exponent));
     return out + (size.size() < 2 ? "0" : "") + size;
   }
-  if (exponent < 0)
+  if (exponent < 0) {
     return out + "0." + std::string(static_cast<size_t>(-exponent - 1), '0') + digits;
+  }
   const auto n_whole = static_cast<size_t>(exponent) + 1;
   if (n_digits <= exponent + 1) {
     return out + digits + std::string(n_whole - digits.size(), '0') + ".0";

@@ -43,10 +43,10 @@ class TokenStream {
   bool skip_name(std::string_view name) { return is_name(name) && (take(), true); }
 
   void expect_op(std::string_view op) {
-    if (!skip_op(op)) fail_expected("'" + std::string(op) + "'");
+    if (!skip_op(op)) fail_expected(in_quotes(op));
   }
   void expect_name(std::string_view name) {
-    if (!skip_name(name)) fail_expected("'" + std::string(name) + "'");
+    if (!skip_name(name)) fail_expected(in_quotes(name));
   }
   Token expect(Token::Type type, const char* what) {
     if (!is(type)) fail_expected(what);
@@ -77,7 +77,7 @@ class TokenStream {
         return "the end of the template";
       case Token::Type::kName:
       case Token::Type::kOperator:
-        return "'" + token.text + "'";
+        return in_quotes(token.text);
     }
     return "?";
   }

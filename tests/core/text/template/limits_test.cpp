@@ -127,8 +127,8 @@ TEST(TemplateLimits, CyclesThroughNamespacesAndLoopsEnd) {
   const char* const fine[] = {
       "{% set ns = namespace() %}{% set ns.me = [ns] %}",
       "{% for i in [1, 2] %}{% set _ = loop.changed(loop) %}{% endfor %}",
-      "{% set ns = namespace() %}{% for i in [1] %}{% set ns.l = loop %}{% macro m() %}{{ m }}"
-      "{% endmacro %}{% set ns.m = m %}{% endfor %}",
+      ("{% set ns = namespace() %}{% for i in [1] %}{% set ns.l = loop %}{% macro m() %}{{ m }}"
+       "{% endmacro %}{% set ns.m = m %}{% endfor %}"),
   };
   for (const char* source : fine) {
     EXPECT_TRUE(outcome(source, {}).is_ok()) << source;  // the leak checker watches
