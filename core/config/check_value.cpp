@@ -155,14 +155,16 @@ std::string expectation(const ParamSpec& spec) {
 void check_value(const Node& value, const ParamSpec& spec, const std::string& path,
                  Faults& faults) {
   if (value.is_null()) return;
+  const auto below = [&](const std::string& key) { return path + "." + key; };
   const bool allows_list = (spec.forms & ParamSpec::kList) != 0;
   const bool allows_map = (spec.forms & ParamSpec::kMap) != 0;
   if (value.is_list() && allows_list) {
     size_t i = 0;
-    for (const Node& item : value.items())
-      check_one(item, spec, path + "." + std::to_string(i++), faults);
+    for (const Node& item : value.items()) {
+      check_one(item, spec, below(std::to_string(i++)), faults);
+    }
   } else if (value.is_map() && allows_map) {
-    for (const auto& [key, item] : value.entries()) check_one(item, spec, path + "." + key, faults);
+    for (const auto& [key, item] : value.entries()) check_one(item, spec, below(key), faults);
   } else if ((spec.forms & ParamSpec::kOne) != 0) {
     check_one(value, spec, path, faults);
   } else {
@@ -173,6 +175,7 @@ void check_value(const Node& value, const ParamSpec& spec, const std::string& pa
 
 std::vector<std::string> names_of(const std::vector<ParamSpec>& specs) {
   std::vector<std::string> names;
+  names.reserve(specs.size());
   for (const ParamSpec& spec : specs) names.push_back(spec.name);
   return names;
 }

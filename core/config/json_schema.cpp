@@ -27,7 +27,7 @@ Node list_of(std::vector<Node> items) {
 
 Node map_of(std::vector<Node::Entry> entries) {
   Node map = Node::make_map();
-  for (auto& [key, value] : entries) map.set(key, std::move(value));
+  map.entries() = std::move(entries);
   return map;
 }
 

@@ -215,7 +215,7 @@ std::vector<PluginUse> read_sampler(const Node& config, Status& status) {
       stages.push_back({stage.as_string(), std::move(none), path});
     } else if (stage.is_map() && stage.entries().size() == 1) {
       const auto& [name, value] = stage.entries()[0];
-      stages.push_back({name, value, path + "." + name});
+      stages.push_back({name, value, std::string(path).append(".").append(name)});
     } else {
       fail(stage);
     }

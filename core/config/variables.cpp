@@ -54,17 +54,19 @@ Status expand_string(Node& node, const std::string& path, const Environment& env
 
 Status expand_below(Node& node, const std::string& path, const Environment& environment) {
   const auto below = [&](const std::string& key) { return path.empty() ? key : path + "." + key; };
-  if (node.is_list()) {
-    size_t i = 0;
-    for (Node& item : node.items())
-      DVT_TRY(expand_below(item, below(std::to_string(i++)), environment));
+  Status status;
+  if (node.is_string()) {
+    status = expand_string(node, path, environment);
+  } else if (node.is_list()) {
+    for (size_t i = 0; i < node.items().size() && status.is_ok(); ++i) {
+      status = expand_below(node.items()[i], below(std::to_string(i)), environment);
+    }
   } else if (node.is_map()) {
-    for (Node::Entry& e : node.entries())
-      DVT_TRY(expand_below(e.second, below(e.first), environment));
-  } else if (node.is_string()) {
-    return expand_string(node, path, environment);
+    for (Node::Entry& entry : node.entries()) {
+      if (status.is_ok()) status = expand_below(entry.second, below(entry.first), environment);
+    }
   }
-  return Status::ok();
+  return status;
 }
 
 }  // namespace
