@@ -1,124 +1,251 @@
 #include "header.hpp"
 
 #include <algorithm>
-#include <cstring>
+#include <cstdio>
+#include <set>
 
 namespace dovetail::safetensors {
 namespace {
 
 constexpr uint64_t kMaxHeader = 100'000'000;  // the format's own limit
+constexpr uint64_t kLengthBytes = 8;
 
 struct Dtype {
   std::string_view stored, format;
   uint64_t bytes;
 };
 constexpr Dtype kDtypes[] = {
-    {"F64", "f64", 8}, {"F32", "f32", 4}, {"F16", "f16", 2},   {"BF16", "bf16", 2},       {"I64", "i64", 8},
-    {"I32", "i32", 4}, {"I16", "i16", 2}, {"I8", "i8", 1},     {"U64", "u64", 8},         {"U32", "u32", 4},
-    {"U16", "u16", 2}, {"U8", "u8", 1},   {"BOOL", "bool", 1}, {"F8_E4M3", "f8_e4m3", 1}, {"F8_E5M2", "f8_e5m2", 1},
+    {"F64", "f64", 8},         {"F32", "f32", 4},         {"F16", "f16", 2},   {"BF16", "bf16", 2},
+    {"F8_E4M3", "f8_e4m3", 1}, {"F8_E5M2", "f8_e5m2", 1}, {"I64", "i64", 8},   {"I32", "i32", 4},
+    {"I16", "i16", 2},         {"I8", "i8", 1},           {"U64", "u64", 8},   {"U32", "u32", 4},
+    {"U16", "u16", 2},         {"U8", "u8", 1},           {"BOOL", "bool", 1},
 };
 
-[[noreturn]] void refuse(const File& file, const std::string& what) { throw Error(file.name() + ": " + what, DVT_EFORMAT); }
-[[noreturn]] void refuse(const File& file, std::string_view tensor, const std::string& what) {
-  refuse(file, "tensor \"" + std::string(tensor) + "\" " + what);
+std::string quoted(std::string_view s) {
+  constexpr size_t kShown = 120;  // of a name from a damaged file
+  return "\"" + std::string(s.substr(0, kShown)) + (s.size() > kShown ? "...\"" : "\"");
 }
 
+[[noreturn]] void refuse(const File& file, const std::string& what) {
+  throw Error(file.name() + ": " + what, DVT_EFORMAT);
+}
+[[noreturn]] void refuse(const File& file, std::string_view tensor, const std::string& what) {
+  refuse(file, "tensor " + quoted(tensor) + " " + what);
+}
+
+// The keys of a JSON map that may be damaged, as they are spelled, until one comes twice.
+std::string find_duplicate_key(std::string_view json) {
+  std::set<std::string_view> keys;
+  int depth = 0;
+  bool at_key = false;
+  for (size_t i = 0; i < json.size(); ++i) {
+    const char c = json[i];
+    if (c == '{' || c == '[') {
+      at_key = ++depth == 1;
+    } else if (c == '}' || c == ']') {
+      --depth;
+    } else if (c == ',') {
+      at_key = depth == 1;
+    } else if (c == '"') {
+      const size_t begin = ++i;
+      while (i < json.size() && json[i] != '"') i += json[i] == '\\' ? 2 : 1;
+      const std::string_view key = json.substr(begin, std::min(i, json.size()) - begin);
+      if (at_key && !keys.insert(key).second) return std::string(key);
+      at_key = false;
+    }
+  }
+  return {};
+}
+
+// The parsed header, for as long as this lives.
+class Header {
+ public:
+  Header(const FormatOpen& in, const File& file, std::string_view text, Call call)
+      : host_(in.host.table()) {
+    const std::string source = file.name() + " (header)";
+    const dvt_code code = host_->parse_json(host_->self, call.frame(), {text.data(), text.size()},
+                                            to_abi(source), &handle_);
+    if (code == DVT_OK) return;
+    if (const std::string twice = find_duplicate_key(text);
+        !twice.empty() && twice != "__metadata__")
+      refuse(file, "has duplicate tensor `" + twice + "`, expected each name once");
+    call.check(code);
+  }
+  ~Header() {
+    if (handle_ != 0) host_->doc_release(host_->self, handle_);
+  }
+  Header(const Header&) = delete;
+  Header& operator=(const Header&) = delete;
+  Doc root() const { return {host_, handle_}; }
+
+ private:
+  const dvt_host_v1* host_;
+  dvt_doc handle_ = 0;
+};
+
 const Dtype& dtype_of(const File& file, std::string_view tensor, Doc value) {
-  if (!value.is_string()) refuse(file, tensor, std::string("has ") + value.kind_name() + " as dtype, expected a string");
-  for (const Dtype& d : kDtypes)
-    if (d.stored == value.as_string()) return d;
-  refuse(file, tensor, "has dtype \"" + std::string(value.as_string()) + "\", which this reader does not know");
+  std::string known;
+  for (const Dtype& d : kDtypes) {
+    if (value.is_string() && d.stored == value.as_string()) return d;
+    known += (known.empty() ? "" : ", ") + std::string(d.stored);
+  }
+  refuse(file, tensor, "has dtype " + describe(value) + ", expected one of " + known);
+}
+
+std::vector<int64_t> shape_of(const File& file, std::string_view tensor, Doc value) {
+  if (!value.is_list()) refuse(file, tensor, "has shape " + describe(value) + ", expected a list");
+  if (value.size() > DVT_MAX_DIMS)
+    refuse(file, tensor,
+           "has " + std::to_string(value.size()) + " dimensions, expected at most " +
+               std::to_string(DVT_MAX_DIMS));
+  std::vector<int64_t> shape;
+  for (uint64_t i = 0; i < value.size(); ++i) {
+    const Doc d = value.at(i);
+    if (!d.is_int() || d.as_int() < 0)
+      refuse(file, tensor,
+             "has " + describe(d) + " as dimension " + std::to_string(i) +
+                 ", expected a whole number from 0 on");
+    shape.push_back(d.as_int());
+  }
+  return shape;
 }
 
 // Elements times element size, checked before each multiplication.
-uint64_t bytes_of(const File& file, std::string_view tensor, const std::vector<int64_t>& shape, uint64_t element) {
-  uint64_t n = element;
+uint64_t bytes_of(const File& file, std::string_view tensor, const std::vector<int64_t>& shape,
+                  uint64_t element_bytes) {
+  uint64_t n = element_bytes;
   for (int64_t d : shape)
-    if (__builtin_mul_overflow(n, static_cast<uint64_t>(d), &n)) refuse(file, tensor, "has a shape whose size overflows 64 bits");
+    if (__builtin_mul_overflow(n, static_cast<uint64_t>(d), &n))
+      refuse(file, tensor, "has a shape whose size overflows 64 bits");
   return n;
 }
 
 uint64_t offset_of(const File& file, std::string_view tensor, Doc value) {
-  if (!value.is_int() || value.as_int() < 0) refuse(file, tensor, "has data_offsets that are not whole numbers from 0 on");
+  if (!value.is_int() || value.as_int() < 0)
+    refuse(file, tensor,
+           "has " + describe(value) + " in data_offsets, expected a whole number from 0 on");
   return static_cast<uint64_t>(value.as_int());
 }
 
-Entry read_entry(const File& file, std::string_view name, Doc value, uint64_t data_begin, uint64_t data_bytes) {
-  if (!value.is_map()) refuse(file, name, std::string("is ") + value.kind_name() + ", expected dtype, shape and data_offsets");
-  Entry e;
-  e.name = name;
+// Offsets are relative to the data until read_header() knows that all lie in the file.
+Entry read_entry(const File& file, std::string_view name, Doc value) {
+  if (!value.is_map())
+    refuse(file, name,
+           "is " + describe(value) + ", expected a map with dtype, shape and data_offsets");
   const Dtype& dtype = dtype_of(file, name, value["dtype"]);
-  e.format = dtype.format;
-  const Doc shape = value["shape"], offsets = value["data_offsets"];
-  if (!shape.is_list()) refuse(file, name, "has no list \"shape\"");
-  if (shape.size() > DVT_MAX_DIMS) refuse(file, name, "has " + std::to_string(shape.size()) + " dimensions, at most 6 are possible");
-  for (uint64_t i = 0; i < shape.size(); ++i) {
-    const Doc d = shape.at(i);
-    if (!d.is_int() || d.as_int() < 0) refuse(file, name, "has a dimension that is not a whole number from 0 on");
-    e.shape.push_back(d.as_int());
-  }
-  if (!offsets.is_list() || offsets.size() != 2) refuse(file, name, "has no pair \"data_offsets\"");
-  const uint64_t begin = offset_of(file, name, offsets.at(0)), end = offset_of(file, name, offsets.at(1));
+  Entry e{std::string(name), dtype.format, shape_of(file, name, value["shape"]), 0, 0};
+  const Doc offsets = value["data_offsets"];
+  if (!offsets.is_list() || offsets.size() != 2)
+    refuse(file, name, "has data_offsets " + describe(offsets) + ", expected [begin, end]");
+  e.begin = offset_of(file, name, offsets.at(0));
+  e.end = offset_of(file, name, offsets.at(1));
   const uint64_t need = bytes_of(file, name, e.shape, dtype.bytes);
-  if (end < begin || end - begin != need)
-    refuse(file, name, "spans bytes " + std::to_string(begin) + " to " + std::to_string(end) + ", its shape and dtype need " + std::to_string(need));
-  if (end > data_bytes)
-    refuse(file, name, "ends at byte " + std::to_string(end) + " of the data, the file has " + std::to_string(data_bytes) + ": " +
-                           std::to_string(end - data_bytes) + " bytes are missing; download incomplete?");
-  e.begin = data_begin + begin;
-  e.end = data_begin + end;
+  if (e.end < e.begin || e.end - e.begin != need)
+    refuse(file, name,
+           "spans bytes " + std::to_string(e.begin) + " to " + std::to_string(e.end) +
+               ", but its shape and dtype need " + std::to_string(need) + " bytes");
   return e;
 }
 
 void check_metadata(const File& file, Doc metadata) {
-  if (metadata.is_null()) return;
-  if (!metadata.is_map()) refuse(file, std::string("\"__metadata__\" is ") + metadata.kind_name() + ", expected a map of strings");
+  if (metadata.is_null()) return;  // as if it were absent
+  if (!metadata.is_map())
+    refuse(file, "has __metadata__ " + describe(metadata) + ", expected a map of strings");
   for (uint64_t i = 0; i < metadata.size(); ++i)
     if (const auto [key, value] = metadata.entry(i); !value.is_string())
-      refuse(file, "\"__metadata__\" key \"" + std::string(key) + "\" is " + value.kind_name() + ", expected a string");
+      refuse(file,
+             "has __metadata__ " + quoted(key) + " = " + describe(value) + ", expected a string");
+}
+
+// The format wants the data covered exactly: a hole or an overlap means a wrong header.
+void check_cover(const File& file, const std::vector<Entry>& entries, uint64_t data_bytes) {
+  uint64_t at = 0;
+  for (const Entry& e : entries) {
+    if (e.begin < at)
+      refuse(file, e.name,
+             "begins at byte " + std::to_string(e.begin) +
+                 " of the data, inside the tensor before it, "
+                 "which ends at " +
+                 std::to_string(at));
+    if (e.begin > at)
+      refuse(file, e.name,
+             "begins at byte " + std::to_string(e.begin) + " of the data, expected " +
+                 std::to_string(at) + ": a hole that no tensor covers");
+    at = e.end;
+  }
+  if (at > data_bytes) {
+    const auto cut = std::find_if(entries.begin(), entries.end(),
+                                  [&](const Entry& e) { return e.end > data_bytes; });
+    refuse(file, cut->name,
+           "ends at byte " + std::to_string(cut->end) + " of the data, but the file has " +
+               std::to_string(data_bytes) + ": " + std::to_string(at - data_bytes) +
+               " bytes are missing in all; download incomplete?");
+  }
+  if (at < data_bytes)
+    refuse(file, "has " + std::to_string(data_bytes - at) +
+                     " bytes after its last tensor, expected none; download it again");
 }
 
 }  // namespace
 
+std::string describe(Doc value) {
+  if (value.is_string()) return quoted(value.as_string());
+  if (value.is_int()) return std::to_string(value.as_int());
+  if (value.is_bool()) return value.as_bool() ? "true" : "false";
+  if (value.is_number()) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.9g", value.as_float());
+    return text;
+  }
+  if (value.is_list()) return "a list of " + std::to_string(value.size());
+  return value.kind_name();
+}
+
 std::vector<Entry> read_header(const FormatOpen& in, const File& file, Call call) {
   const uint64_t size = file.size();
-  if (size < 8) refuse(file, "has " + std::to_string(size) + " bytes, a safetensors file has at least 8; download incomplete?");
-  uint8_t raw[8];
+  if (size < kLengthBytes)
+    refuse(file, "has " + std::to_string(size) +
+                     " bytes, expected at least 8 of a safetensors file; download incomplete?");
+  uint8_t raw[kLengthBytes];
   file.read(call, 0, raw, sizeof raw);
   uint64_t length = 0;
   for (int i = 7; i >= 0; --i) length = length << 8 | raw[i];
-  if (length > kMaxHeader) refuse(file, "says that its header has " + std::to_string(length) + " bytes, at most 100000000 are allowed; is it a safetensors file?");
-  if (length > size - 8)
-    refuse(file, "ends inside its header: " + std::to_string(length - (size - 8)) + " bytes are missing; download incomplete?");
-  std::string text(length, '\0');
-  file.read(call, 8, text.data(), length);
-  if (text.find('\0') != std::string::npos) refuse(file, "has NUL bytes in its header; padding must be spaces");
-  const dvt_host_v1* host = in.host.table();
-  dvt_doc handle = 0;
-  call.check(host->parse_json(host->self, call.frame(), {text.data(), text.size()}, to_abi(file.name() + " (header)"), &handle));
-  const struct Release {
-    const dvt_host_v1* host;
-    dvt_doc handle;
-    ~Release() { host->doc_release(host->self, handle); }
-  } release{host, handle};
-  const Doc root = in.host.doc(handle);
-  if (!root.is_map()) refuse(file, std::string("has ") + root.kind_name() + " as header, expected a map of tensors");
+  if (length > kMaxHeader)
+    refuse(file, "says that its header has " + std::to_string(length) +
+                     " bytes, expected at most " + std::to_string(kMaxHeader) +
+                     "; is it a safetensors file?");
+  if (length > size - kLengthBytes)
+    refuse(file, "ends inside its header: " + std::to_string(length - (size - kLengthBytes)) +
+                     " of its " + std::to_string(length) +
+                     " bytes are missing; download incomplete?");
 
-  const uint64_t data_bytes = size - 8 - length;
+  std::string text(length, '\0');
+  file.read(call, kLengthBytes, text.data(), length);
+  if (text.empty() || text[0] != '{')
+    refuse(file, "has a header that does not begin with {; is it a safetensors file?");
+  if (const size_t nul = text.find('\0'); nul != std::string::npos)
+    refuse(file, "has a NUL at byte " + std::to_string(kLengthBytes + nul) +
+                     ", in its header; expected spaces as padding");
+  const Header header(in, file, text, call);
+  const Doc root = header.root();
   std::vector<Entry> entries;
   for (uint64_t i = 0; i < root.size(); ++i) {
     const auto [name, value] = root.entry(i);
-    if (name == "__metadata__") check_metadata(file, value);
-    else entries.push_back(read_entry(file, name, value, 8 + length, data_bytes));
+    if (name == "__metadata__") {
+      check_metadata(file, value);
+    } else {
+      entries.push_back(read_entry(file, name, value));
+    }
   }
-  // The format wants the data covered exactly: a hole or an overlap means a wrong header.
-  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.begin != b.begin ? a.begin < b.begin : a.end < b.end; });
-  uint64_t at = 8 + length;
-  for (const Entry& e : entries) {
-    if (e.begin != at) refuse(file, e.name, std::string(e.begin < at ? "overlaps the tensor before it" : "leaves a hole before it") + " at byte " + std::to_string(e.begin));
-    at = e.end;
+  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
+    return a.begin != b.begin ? a.begin < b.begin : a.end < b.end;
+  });
+  const uint64_t data_begin = kLengthBytes + length;
+  check_cover(file, entries, size - data_begin);
+  for (Entry& e : entries) {
+    e.begin += data_begin;
+    e.end += data_begin;
   }
-  if (at != size) refuse(file, "has " + std::to_string(size - at) + " bytes after its last tensor; is it cut together from several files?");
   return entries;
 }
 

@@ -16,7 +16,11 @@ struct Entry {
 };
 
 /// Reads and checks the header: every span lies in the file, equals shape times element size, and the
-/// spans cover the data without holes or overlaps.
+/// spans cover the data without holes or overlaps. Entries are in the order of the data.
+/// errors   DVT_EFORMAT "FILE: what"; nothing is allocated by a number that was not checked.
 std::vector<Entry> read_header(const FormatOpen& in, const File& file, Call call);
+
+/// "2.5", "\"4\"", "a list": a value for a message.
+std::string describe(Doc value);
 
 }  // namespace dovetail::safetensors

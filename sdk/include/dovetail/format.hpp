@@ -41,6 +41,7 @@ class Folder {
  public:
   Folder() = default;
   Folder(Host host, dvt_dir handle) : host_(host), handle_(handle) {}
+  dvt_dir handle() const { return handle_; }
   explicit operator bool() const { return handle_ != 0; }
   bool has(std::string_view name) const {
     uint32_t yes = 0;
