@@ -1,0 +1,408 @@
+"""Bad input, given to the real program: each gets one clear line on standard error, the documented exit
+code and no crash. Faults are named B0xx where a public report describes them. usage: bad_input_test.py DOVETAIL
+"""
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+GOLDEN = ROOT / "tests" / "golden" / "qwen3"
+SHARDED = ROOT / "tests" / "golden" / "qwen3_sharded"
+DOVETAIL = sys.argv.pop(1)
+PLUGINS = pathlib.Path(DOVETAIL).resolve().parents[1] / "lib" / "dovetail" / "plugins"
+FAILURE, USAGE, FILE, UNSUPPORTED, MEMORY, INTERRUPTED = 1, 2, 3, 4, 5, 130  # core/cli/command.hpp
+LONG_PROMPT = "It is a truth universally acknowledged, that a single man in possession of a good fortune"
+LEAST_CASES = 170
+n_cases = 0
+
+
+class BadInput(unittest.TestCase):
+    def setUp(self):
+        holder = tempfile.TemporaryDirectory()
+        self.addCleanup(holder.cleanup)
+        self.folder = pathlib.Path(holder.name)
+
+    def program(self, *args, **options):
+        options.setdefault("stdout", subprocess.DEVNULL)
+        env = {**os.environ, "XDG_CACHE_HOME": str(self.folder / "cache")}  # no verdict of an earlier run
+        return subprocess.run([DOVETAIL, *args], stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, cwd=self.folder, env=env, timeout=60, **options)
+
+    def line(self, result, code, words, n_lines=1):
+        """Checks the exit code and the line; `words` must be in it. n_lines: at most, one a fault."""
+        global n_cases
+        n_cases += 1
+        text = result.stderr.decode("utf-8")  # always valid
+        self.assertIn(result.returncode, code if isinstance(code, tuple) else (code,), text)
+        self.assertTrue(text.startswith("dovetail: "), text)
+        self.assertNotIn("internal error", text)
+        self.assertTrue(text.endswith("\n"), text)
+        self.assertLessEqual(text.count("\n"), n_lines, text)
+        self.assertNotIn("\n\n", text)
+        self.assertLess(len(text), 1000 * n_lines, text)
+        for word in words:
+            self.assertRegex(text, word) if hasattr(word, "pattern") else self.assertIn(word, text)
+
+    def bad(self, code, args, *words, n_lines=1):
+        with self.subTest(args=[str(a)[:80] for a in args]):
+            self.line(self.program(*args), code, words, n_lines)
+
+    def good(self, *args):
+        global n_cases
+        n_cases += 1
+        result = self.program(*args)
+        self.assertEqual((result.returncode, result.stderr), (0, b""))
+
+
+class Configs(BadInput):
+    def bad_config(self, text, *words, n_lines=1):
+        path = self.folder / "c.yaml"
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        with self.subTest(text=text[:60]):
+            self.bad(USAGE, ["config", "check", "c.yaml"], "c.yaml:", *words, n_lines=n_lines)
+
+    def test_a_missing_config_is_named(self):
+        for command in (["run", "nope.yaml", "hi"], ["plan", "nope.yaml"], ["config", "check", "nope.yaml"]):
+            self.bad(FILE, command, "nope.yaml", "does not exist")
+
+    def test_a_config_that_is_missing_below_another_is_named(self):
+        (self.folder / "c.yaml").write_text("dovetail: 1\nextends: gone.yaml\n")
+        self.bad(FILE, ["config", "check", "c.yaml"], "gone.yaml")
+
+    def test_unknown_keys_get_a_suggestion(self):
+        self.bad_config("dovetail: 1\nsampelr: []\n", ":2:1:", '"sampelr"', 'did you mean "sampler"?')
+        self.bad_config("dovetail: 1\nkv_cache:\n  max_token: 5\n", ":3:3:", '"max_token"', 'did you mean "max_tokens"?')
+
+    def test_several_faults_get_a_line_each(self):
+        self.bad_config("dovetail: 1\nsampelr: []\nkontext: 5\n", '"sampelr"', ":3:1:", '"kontext"', 'did you mean "context"?', n_lines=2)
+
+    def test_a_duplicate_key_names_both_places(self):
+        self.bad_config("model: {path: x}\nmodel: {path: y}\n", ":2:1:", '"model" is there twice', "c.yaml:1:1")
+
+    def test_bad_numbers_are_named_with_their_text(self):  # B088, B089
+        for value in ("1_000", "010", "09", "0080", "-1", "0", "5.5", "many", "[1]", "1e400", "99999999999999999999", ".inf", ".nan"):
+            self.bad_config(f"dovetail: 1\ncontext: {value}\nmodel: {{path: x}}\n", ":2:", "context")
+        for value in ("1_000", "1e400", ".inf", ".nan", "hot"):
+            self.bad_config(f"dovetail: 1\nsampler:\n  - temperature: {value}\nmodel: {{path: x}}\n", ":3:", "sampler.0.temperature", value)
+
+    def test_broken_syntax_names_line_and_column(self):  # B092
+        self.bad_config("model:\n\tpath: x\n", ":2:1:", "tab", "expected spaces")
+        self.bad_config("dovetail: 1\n---\ndovetail: 1\n", ":2:1:", "second document")
+        self.bad_config("model: {path: [\n", ":2:1:", "not closed")
+        self.bad_config("!2", ":1:1:", "tag", "not supported")
+        self.bad_config("&a ! *a]:", ":1:")
+        self.bad_config("dovetail: *nosuch\n", ":1:11:", "anchor")
+        self.bad_config("just words\n", "expected a map")
+        self.bad_config("", "nothing in it")
+        self.bad_config("# only a comment\n", "nothing in it")
+
+    def test_text_that_is_not_utf8_is_refused(self):
+        self.bad_config(b"\xff\xfe", ":1:1:", "UTF-16", "UTF-8")
+        self.bad_config(b'model: {path: "\xff\xfe"}\n', ":1:16:", "0xFF", "not valid UTF-8")
+        self.bad_config(b"model: {path: a\x00b}\n", ":1:")
+
+    def test_bombs_are_refused_by_a_limit(self):  # B091
+        bomb = "a0: &a0 [x]\n" + "".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]\n" for i in range(1, 10))
+        self.bad_config(bomb, "more than", "values", "aliases")
+        self.bad_config("&x\n- *x\n", ":2:3:", "inside the value")
+        self.bad_config("[" * 100000, "nested deeper than")
+        self.bad_config("- " * 100000, "nested deeper than")
+        self.bad_config("a: " + "x" * 3000000, "limit of")
+
+    def test_bad_settings_on_the_command_line_are_named(self):
+        for setting, words in (("context=x", ["--set context"]), ("context", ["context", "="]), ("sampelr=[]", ['"sampelr"', '"sampler"']),
+                               ("sampler.0.temperatur=1", ["temperatur", "temperature"]), ("context=[", ["--set context"]),
+                               ("sampler.plugin=greedy", ["sampler", "expected an index"])):
+            self.bad(USAGE, ["run", "hi", "-n", "1", "--set", setting], *words)
+
+    def test_a_mark_and_carriage_returns_are_fine(self):
+        (self.folder / "c.yaml").write_bytes(b"\xef\xbb\xbfdovetail: 1\r\ncontext: 64\r\nmodel: {path: x}\r\n")
+        self.good("config", "check", "c.yaml")
+
+
+def write_safetensors(path, header, data=b"", cut=0):
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    whole = struct.pack("<Q", len(text)) + text + data
+    path.write_bytes(whole[:len(whole) - cut])
+
+
+def read_header(path):
+    raw = path.read_bytes()
+    (n,) = struct.unpack_from("<Q", raw)
+    return json.loads(raw[8:8 + n]), raw[8 + n:]
+
+
+class Checkpoints(BadInput):
+    def checkpoint(self, source=GOLDEN, **config):
+        """A copy of a golden checkpoint; a key of config.json that is None is taken out."""
+        folder = self.folder / "m"
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(source, folder)
+        values = {**json.loads((folder / "config.json").read_text()), **config}
+        (folder / "config.json").write_text(json.dumps({k: v for k, v in values.items() if v is not None}))
+        return folder
+
+    def refused(self, code, *words, n_lines=1):
+        self.bad(code, ["logits", "m", "--ids", "1,2", "-o", "out.safetensors"], *words, n_lines=n_lines)
+        self.assertFalse((self.folder / "out.safetensors").exists())
+
+    def tensor(self, spec, *words, data=b"\0" * 16):
+        with self.subTest(spec=spec):
+            folder = self.checkpoint()
+            write_safetensors(folder / "model.safetensors", {"a.weight": spec}, data)
+            self.refused(FILE, "model.safetensors", '"a.weight"', *words)
+
+    def header(self, header, *words, code=FILE, data=b"\0" * 4, n_lines=1):
+        with self.subTest(header=header):
+            folder = self.checkpoint()
+            write_safetensors(folder / "model.safetensors", header, data)
+            self.refused(code, *words, n_lines=n_lines)
+
+    def test_a_span_that_is_not_the_shapes_is_refused(self):  # B025
+        self.tensor({"dtype": "F32", "shape": [32, 8], "data_offsets": [0, 65536]}, "65536", "1024", data=b"\0" * 65536)
+        self.tensor({"dtype": "F32", "shape": [1000, 1000], "data_offsets": [0, 4]}, "4", "4000000", data=b"\0" * 4)
+
+    def test_dimensions_that_overflow_or_are_no_dimensions_are_refused(self):  # B026
+        for shape in ([4294967296, 4294967296], [9223372036854775807, 2], [-1, 4], [2.5], ["4"], "4", None):
+            self.tensor({"dtype": "F32", "shape": shape, "data_offsets": [0, 0]}, data=b"")
+
+    def test_entries_that_say_too_little_or_nonsense_are_refused(self):
+        good = {"dtype": "F32", "shape": [4], "data_offsets": [0, 16]}
+        for spec in ({**good, "dtype": "F33"}, {**good, "dtype": 7}, {**good, "data_offsets": [0]}, {**good, "data_offsets": [16, 0]},
+                     {**good, "data_offsets": [-4, 12]}, {**good, "data_offsets": [16, 32]}, {k: v for k, v in good.items() if k != "dtype"},
+                     {k: v for k, v in good.items() if k != "shape"}, {k: v for k, v in good.items() if k != "data_offsets"}, [], 5):
+            self.tensor(spec)
+
+    def test_a_duplicate_tensor_is_named(self):  # B028
+        entry = b'"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}'
+        self.header(b"{" + entry + b"," + entry + b"}", "model.safetensors", re.compile('duplicate tensor .a\\b|"a" appears twice'))
+
+    def test_metadata_of_other_kinds_is_refused(self):  # B029
+        one = '"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}'
+        self.header(f'{{"__metadata__":{{"a":1}},{one}}}'.encode(), "model.safetensors", "__metadata__")
+        self.header(f"{{{one}}}\0\0\0".encode(), "model.safetensors")
+        self.header(b"not json", "model.safetensors")
+        self.header(b"[]", "model.safetensors")
+        self.header(b"\xff\xfe\xfd", "model.safetensors")
+
+    def test_an_empty_file_of_tensors_says_which_are_missing(self):  # B029
+        self.header(b"{}", "model.embed_tokens.weight", "missing", "more", code=USAGE, data=b"", n_lines=11)
+
+    def test_empty_metadata_is_fine(self):  # B029
+        folder = self.checkpoint()
+        header, data = read_header(folder / "model.safetensors")
+        write_safetensors(folder / "model.safetensors", {**header, "__metadata__": {}}, data)
+        self.good("logits", "m", "--ids", "1,2", "-o", "out.safetensors")
+
+    def test_a_truncated_file_says_how_much_is_missing(self):  # B031
+        folder = self.checkpoint()
+        header, data = read_header(folder / "model.safetensors")
+        for cut in (1, len(data) // 2, len(data)):
+            write_safetensors(folder / "model.safetensors", header, data, cut)
+            self.refused(FILE, "model.safetensors", re.compile(r"\b\d+ bytes? (is|are) missing"), "download incomplete?")
+        whole = (GOLDEN / "model.safetensors").read_bytes()
+        for size in (0, 4, 8, 100):
+            (folder / "model.safetensors").write_bytes(whole[:size])
+            self.refused(FILE, "model.safetensors")
+        for n in (2 ** 64 - 1, 2 ** 63, 10 ** 12):
+            (folder / "model.safetensors").write_bytes(struct.pack("<Q", n) + whole[8:])
+            self.refused(FILE, "model.safetensors")
+
+    def test_a_missing_shard_is_named(self):  # B037
+        (self.checkpoint(SHARDED) / "model-00002-of-00002.safetensors").unlink()
+        self.refused(FILE, "model-00002-of-00002.safetensors", "download incomplete?")
+
+    def edit_index(self, edit):
+        folder = self.checkpoint(SHARDED)
+        path = folder / "model.safetensors.index.json"
+        index = json.loads(path.read_text())
+        edit(index["weight_map"])
+        path.write_text(json.dumps(index))
+
+    def test_an_index_that_disagrees_with_its_shards_is_refused(self):  # B038
+        folder = self.checkpoint(SHARDED)
+        shard = folder / "model-00002-of-00002.safetensors"
+        header, data = read_header(shard)
+        text = json.dumps(header).replace('"lm_head.weight"', '"lm_haed.weight"')
+        write_safetensors(shard, text.encode(), data)
+        self.refused(FILE, shard.name, '"lm_head.weight"')
+        self.edit_index(lambda m: m.update({"lm_head.weight": "model-00001-of-00002.safetensors"}))
+        self.refused(FILE, "model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors", '"lm_head.weight"')
+        self.edit_index(lambda m: m.pop("lm_head.weight"))
+        begin, end = header["lm_head.weight"]["data_offsets"]
+        for spec in (v for k, v in header.items() if k != "__metadata__"):
+            if spec["data_offsets"][0] >= end:
+                spec["data_offsets"] = [offset - (end - begin) for offset in spec["data_offsets"]]
+        write_safetensors(shard, {k: v for k, v in header.items() if k != "lm_head.weight"}, data[:begin] + data[end:])
+        self.refused(USAGE, 'weight "lm_head.weight" is missing')
+
+    def test_shard_names_that_leave_the_folder_are_refused(self):  # B040
+        outside = self.folder / "x.safetensors"
+        outside.write_bytes((SHARDED / "model-00002-of-00002.safetensors").read_bytes())
+        for name in ("../x.safetensors", "../../x.safetensors", str(outside), "a\\..\\x", "a\0b.safetensors", "", 7, None, []):
+            with self.subTest(name=name):
+                self.edit_index(lambda m: m.update({"lm_head.weight": name}))
+                # A bad name as a value, or a good one that the folder does not open.
+                self.refused((USAGE, FILE), re.compile("model.safetensors.index.json|is not a file name inside the folder"))
+        folder = self.checkpoint(SHARDED)
+        (folder / "model-00002-of-00002.safetensors").unlink()
+        (folder / "model-00002-of-00002.safetensors").symlink_to(outside)
+        self.refused(FILE, "model-00002-of-00002.safetensors")
+
+    def test_shards_of_any_other_name_load(self):  # B040
+        folder = self.checkpoint(SHARDED)
+        index = folder / "model.safetensors.index.json"
+        for old, new in (("model-00001-of-00002", "model.safetensors-00001-of-00002"), ("model-00002-of-00002", "layers-22")):
+            (folder / f"{old}.safetensors").rename(folder / f"{new}.safetensors")
+            index.write_text(index.read_text().replace(old + ".", new + "."))
+        self.good("logits", "m", "--ids", "1,2", "-o", "out.safetensors")
+
+    def test_a_model_config_that_lacks_or_contradicts_is_refused(self):
+        for key in ("hidden_size", "num_hidden_layers", "num_attention_heads", "vocab_size", "intermediate_size"):
+            self.checkpoint(**{key: None})
+            self.refused(USAGE, "config.json", f'"{key}" is missing', n_lines=3)
+        for value in ("64", -1, 0, 2.5, [], 2 ** 40):
+            self.checkpoint(hidden_size=value)
+            self.refused(USAGE, "config.json", '"hidden_size"', n_lines=3)
+        self.checkpoint(head_dim=None, hidden_size=2560, num_attention_heads=48)  # B044
+        self.refused(USAGE, '"head_dim"', '"hidden_size" 2560', '"num_attention_heads" 48', n_lines=3)
+        self.checkpoint(rope_theta=5000.0)  # B041
+        self.refused(USAGE, "rope_theta", "5000", "1000000")
+
+    def test_a_folder_without_its_parts_is_refused(self):
+        (self.checkpoint() / "config.json").unlink()
+        self.refused(FILE, "config.json")
+        (self.checkpoint() / "model.safetensors").unlink()
+        self.refused(FILE, "safetensors")
+        for text in ("", "{", "[]", "{\"a\":1,\"a\":2}", "\"x\""):
+            (self.checkpoint() / "config.json").write_text(text)
+            with self.subTest(text=text):
+                self.refused(FILE, "config.json")
+
+    def test_an_unknown_architecture_names_the_nearest(self):
+        self.checkpoint(model_type="qwen9")
+        self.refused(USAGE, '"qwen9"', re.compile('(nearest:|did you mean) "qwen3"'))
+        self.checkpoint(model_type=None)
+        self.refused(USAGE, "model_type")
+
+    def test_a_wrong_shape_and_a_missing_weight_are_named(self):
+        folder = self.checkpoint()
+        header, data = read_header(folder / "model.safetensors")
+        name = "model.layers.1.self_attn.k_proj.weight"
+        write_safetensors(folder / "model.safetensors", {**header, name: {**header[name], "shape": [32, 128]}}, data)
+        self.refused(USAGE, f'"{name}"', "[32, 128]", "[64, 64]")
+        write_safetensors(folder / "model.safetensors", json.dumps(header).replace(name, name + "s").encode(), data)
+        self.refused(USAGE, f'"{name}"', "missing")
+
+
+class Plugins(BadInput):
+    def test_names_that_no_plugin_has_are_refused(self):
+        for setting, words in (("backend.plugin=cup", ['"cup"', 'did you mean "cpu"?']), ("sampler=[{top_kk: 4}]", ['"top_kk"', '"top_k"']),
+                               ("sampler=[gredy]", ['"gredy"', '"greedy"']), ("model.format=gufg", ['"gufg"']), ("model.arch=qwen33", ['"qwen33"', '"qwen3"']),
+                               ("tokenizer.plugin=bpa", ['"bpa"', '"bpe"'])):
+            self.bad(USAGE, ["run", "hi", "-n", "1", "--set", setting], *words)
+
+    def plugin(self, change):
+        """A sampler zzz_k in a folder of its own: top_k's file under another name, and changed."""
+        data = (PLUGINS / "sampler" / "top_k.so").read_bytes()
+        for old, new in ((b'"name":"top_k"', b'"name":"zzz_k"'), (b'sampler.top_k"', b'sampler.zzz_k"')):
+            self.assertIn(old, data)
+            data = data.replace(old, new)
+        changed = change(data)
+        self.assertNotEqual(changed, data)
+        path = self.folder / "p" / "sampler" / "zzz_k.so"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(changed)
+        return ["run", "hi", "-n", "1", "--set", f"plugins.path=[{self.folder / 'p'}]", "--set", "sampler=[{zzz_k: 4}]"]
+
+    def test_damaged_and_foreign_files_are_named_with_the_reason(self):
+        def patch(data, mark, text):
+            at = data.index(mark) + len(mark)
+            return data[:at] + text + data[at + len(text):]
+
+        for what, change, code, words in (
+                ("truncated", lambda d: d[:len(d) // 2], FILE, []),
+                ("another's id", lambda d: d + b"\0", UNSUPPORTED, ["sampler.top_k", "sampler.zzz_k"]),
+                ("empty", lambda d: b"", FILE, []),
+                ("text", lambda d: b"hello\n", FILE, []),
+                ("another machine", lambda d: d[:18] + b"\xb7\0" + d[20:], UNSUPPORTED, ["aarch64"]),
+                ("32 bits", lambda d: d[:4] + b"\1" + d[5:], FILE, ["64-bit"]),
+                ("another draft", lambda d: patch(d, b'"abi_hash":"', b"0000"), UNSUPPORTED, ['"0000', "build it again"]),
+                ("another interface", lambda d: patch(d, b'"abi":[', b"9"), UNSUPPORTED, ["interface 9", "has 0"]),
+                ("no manifest", lambda d: d.replace(b"DOVETAIL", b"DOVETAIM"), FILE, ["no manifest"]),
+                ("no entry", lambda d: d.replace(b"dvt_plugin_query\0", b"dvt_plugin_quer_\0"), FILE, ["dvt_plugin_query"]),
+                ("lacks a library", lambda d: d.replace(b"libgcc_s.so.1", b"libqcc_s.so.1"), UNSUPPORTED, ["libqcc_s.so.1"])):
+            with self.subTest(what):
+                self.bad(code, self.plugin(change), '"zzz_k"', "p/sampler/zzz_k.so", *words)
+
+    def test_a_file_that_is_not_there_is_named(self):
+        self.bad(FILE, ["plugins", "inspect", "gone.so"], "gone.so")
+        self.bad(USAGE, ["plugins", "explain", "zzz_k"], '"zzz_k"')
+        self.bad(USAGE, ["run", "hi", "--set", f"plugins.path=[{self.folder}]", "--set", "sampler=[{zzz_k: 4}]"], '"zzz_k"')
+
+
+class Requests(BadInput):
+    def test_usage_faults_are_one_line(self):
+        for args, words in ((["rnu"], ['"rnu"', 'did you mean "run"?']), (["run", "--nope"], ["--nope"]), (["run", "-n", "x", "hi"], ["--max-tokens", "x", "2147483647"]), (["logits"], ["CONFIG"]), ([], ["subcommand"]),
+                            (["logits", str(GOLDEN), "--ids", "1,x", "-o", "o"], ["--ids", "x"]), (["logits", str(GOLDEN), "--ids", "1,-5", "-o", "o"], ["--ids", "-5"])):
+            self.bad(USAGE, args, *words)
+
+    def test_ids_outside_the_vocabulary_are_named(self):
+        self.bad(USAGE, ["logits", str(GOLDEN), "--ids", "1,160", "-o", "o"], "id 160", "vocabulary of 160")
+        self.bad(USAGE, ["run", "--ids", "1,99999"], "id 99999", "vocabulary")
+
+    def test_a_prompt_longer_than_the_context_says_both_numbers(self):  # B062
+        self.bad(USAGE, ["run", "--set", "context=8", LONG_PROMPT], "the prompt has", "tokens", "8", "context")
+        self.bad(USAGE, ["run", "--set", "context=8", "--ids", "5,6,7,8,9,10,11,12"], "8 tokens", "holds 8")
+        self.good("run", "--set", "context=8", "--ids", "5,6,7,8,9,10,11")
+
+    def test_a_prompt_that_is_not_utf8_does_not_stop_the_program(self):
+        global n_cases
+        for prompt in (b"\xff\xfe", b"a\xf0\x9f\x98", b"\xc0\x80", b"\xed\xa0\x80"):
+            n_cases += 1
+            result = self.program("run", "-n", "4", "--json", prompt, stdout=subprocess.PIPE)
+            self.assertEqual((result.returncode, result.stderr), (0, b""))
+            self.assertIn("text", json.loads(result.stdout.decode("utf-8")))
+
+    def test_a_full_disk_is_said(self):
+        self.bad(FILE, ["logits", str(GOLDEN), "--ids", "1,2", "-o", "/dev/full"], "/dev/full", "disk is full")
+        self.bad(FILE, ["logits", str(GOLDEN), "--ids", "1,2", "-o", "no/such/folder.safetensors"], "no/such")
+        for args in (["run", "hi", "-n", "3"], ["run", "hi", "-n", "3", "--json"], ["plan"], ["inspect", str(GOLDEN)], ["plugins", "list"], ["config", "schema"]):
+            with self.subTest(args), open("/dev/full", "wb") as full:
+                self.line(self.program(*args, stdout=full), FILE, ["standard output", "no space left"])
+
+    def test_a_closed_pipe_is_said(self):
+        for args in (["run", "hi", "-n", "200"], ["plugins", "list"]):
+            reader, writer = os.pipe()
+            os.close(reader)
+            try:
+                self.line(self.program(*args, stdout=writer), FILE, ["standard output", "broken pipe"])
+            finally:
+                os.close(writer)
+
+    def test_a_model_that_does_not_fit_is_itemised(self):
+        for command in (["plan"], ["run", "hi"]):
+            self.bad(MEMORY, [*command, "--set", "kv_cache.max_tokens=2000000000"], "KV cache", "weights", "workspace", "is free", "kv_cache.max_tokens=")
+
+    def test_an_interrupt_stops_cleanly_and_keeps_the_text(self):
+        command = [DOVETAIL, "run", "Emma", "-n", "100000", "--set", "generate.ignore_eos=true", "--set", "backend.plugin=reference"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            first = os.read(process.stdout.fileno(), 100)
+            process.send_signal(signal.SIGINT)
+            rest, stderr = process.communicate(timeout=60)
+        self.assertTrue(first)
+        (first + rest).decode("utf-8")  # no half character
+        self.line(subprocess.CompletedProcess(command, process.returncode, b"", stderr), INTERRUPTED, ["interrupted"])
+
+
+if __name__ == "__main__":
+    program = unittest.main(exit=False)
+    print(f"{n_cases} cases")
+    sys.exit(not program.result.wasSuccessful() or n_cases < LEAST_CASES)
