@@ -1,10 +1,14 @@
 // The `dovetail` command: parses the command line, runs one action, turns its Status into one line
 // on standard error and an exit code.
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
+#include <string>
+#include <vector>
 
 #include "core/base/log.hpp"
+#include "core/base/nearest.hpp"
 #include "core/cli/command.hpp"
 
 namespace {
@@ -26,6 +30,16 @@ std::string program_path(const char* argv0) {
   return error ? std::string(argv0) : self.string();
 }
 
+// CLI11 says of an unknown command only that one is required.
+dovetail::core::Status check_command(const CLI::App& app, int argc, char** argv) {
+  using namespace dovetail::core;
+  if (argc < 2 || argv[1][0] == '-') return Status::ok();
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
+  if (std::find(names.begin(), names.end(), argv[1]) != names.end()) return Status::ok();
+  return invalid("there is no command \"" + printable(argv[1]) + "\"" + did_you_mean(argv[1], names) + " (see dovetail --help)");
+}
+
 int run(int argc, char** argv) {
   using namespace dovetail::core;
   Cli cli;
@@ -41,6 +55,10 @@ int run(int argc, char** argv) {
   add_plugin_commands(cli);
   add_config_commands(cli);
   try {
+    if (const Status known = check_command(cli.app, argc, argv); !known) {
+      std::fprintf(stderr, "dovetail: error: %s\n", known.message().c_str());
+      return kExitUsage;
+    }
     cli.app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
     if (e.get_exit_code() == 0) return cli.app.exit(e);  // --help, --version

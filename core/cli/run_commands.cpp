@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdint>
 #include <iostream>
 
 #include "core/base/json.hpp"
@@ -231,7 +232,7 @@ void add_run_commands(Cli& cli) {
   command->add_option("--ids", o->ids, "token ids instead of a prompt: --ids 1,2,3")->delimiter(',');
   command->add_flag("--raw", o->raw, "do not apply the checkpoint's chat template");
   command->add_flag("--explain", o->explain, "say where each op runs, and why");
-  command->add_option("-n,--max-tokens", o->max_tokens, "tokens to generate at most (generate.max_tokens)")->check(CLI::NonNegativeNumber);
+  command->add_option("-n,--max-tokens", o->max_tokens, "tokens to generate at most (generate.max_tokens)")->check(CLI::Range(0, INT32_MAX));
   command->add_option("--seed", o->seed, "seed of the sampler (generate.seed)");
   command->footer("Examples:\n  dovetail run \"It was a dark night\"\n  dovetail run configs/qwen3-0.6b.yaml \"Why is the sky blue?\" -n 200\n"
                   "  cat letter.txt | dovetail run models/Qwen3-0.6B -\n  dovetail run --ids 1,2,3 --json");

@@ -1,5 +1,6 @@
 #include "core/cli/session.hpp"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "core/base/log.hpp"
@@ -75,6 +76,7 @@ Result<std::unique_ptr<Runtime>> Runtime::open(const std::string& program, const
   set_log_level(level_of(s.log_level));
   DVT_TRY(runtime->start(program, s.plugins.path, s.backend.n_threads));
 
+  DVT_TRY(runtime->check_named_plugins());
   const PluginParams params = runtime->plugin_params();
   DVT_TRY(validate(runtime->config_, params));
   const auto complete = [&](std::string_view kind, PluginUse& use) -> Status {
@@ -90,6 +92,23 @@ Result<std::unique_ptr<Runtime>> Runtime::open(const std::string& program, const
   DVT_TRY(complete("tokenizer", s.tokenizer.plugin));
   for (PluginUse& stage : s.sampler) DVT_TRY(complete("sampler", stage));
   return runtime;
+}
+
+// validate() knows only the plugins that load. One that is there but broken is reported with its own
+// reason, not as a name that nobody knows.
+Status Runtime::check_named_plugins() {
+  const auto check = [this](std::string_view kind, const PluginUse& use) -> Status {
+    const auto& all = plugins_->candidates();
+    const bool is_there = std::any_of(all.begin(), all.end(), [&](const Candidate& c) { return c.kind == kind && is_meant(c, use.name); });
+    if (use.name.empty() || !is_there) return Status::ok();
+    const Result<LoadedPlugin*> plugin = plugins_->load(kind, use.name);
+    return plugin ? Status::ok() : plugin.status();
+  };
+  DVT_TRY(check("arch", settings_.model.arch));
+  DVT_TRY(check("backend", settings_.backend.plugin));
+  DVT_TRY(check("tokenizer", settings_.tokenizer.plugin));
+  for (const PluginUse& stage : settings_.sampler) DVT_TRY(check("sampler", stage));
+  return Status::ok();
 }
 
 PluginParams Runtime::plugin_params() {

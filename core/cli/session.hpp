@@ -44,6 +44,7 @@ class Runtime {
  private:
   Runtime() = default;
   Status start(const std::string& program, const std::vector<std::string>& plugin_paths, std::optional<int32_t> n_threads);
+  Status check_named_plugins();
 
   Node config_;
   std::string config_name_;

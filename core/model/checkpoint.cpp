@@ -79,9 +79,11 @@ Result<std::unique_ptr<Checkpoint>> Checkpoint::open(const std::string& path, co
     tried += (tried.empty() ? "" : ", ") + name;
     if (score > best_score) best = plugin, best_score = score, checkpoint->format_ = format, checkpoint->format_name_ = name;
   }
-  if (!best)
-    return unsupported("no checkpoint was found in \"" + path + "\"; tried " + tried +
-                       (is_file ? "" : " (a folder needs model.safetensors, or model.safetensors.index.json with its shards)"));
+  if (!best) {
+    const std::string what = "no checkpoint was found in \"" + path + "\"; tried " + tried;
+    if (is_file) return unsupported(what);
+    return io_error(what + " (a folder needs model.safetensors, or model.safetensors.index.json with its shards); download incomplete?");
+  }
   CallFrame call;
   DVT_TRY(call.check(checkpoint->format_->open(best->self, call.get(), &in, &checkpoint->reader_)));
   DVT_TRY(checkpoint->read_tensors());

@@ -60,6 +60,8 @@ Status Model::open_architecture(const ModelLoad& in) {
     model_config_ = in.settings.model.arch.params;
     config_ = &model_config_;
   }
+  if (!config_->is_map() && !in.settings.model.path.empty())
+    return bad_format(in.settings.model.path + ": config.json is " + config_->kind_name() + ", expected a map");
   LoadedPlugin* plugin = nullptr;
   if (!wanted.empty()) {
     DVT_TRY(plugin, in.plugins.load("arch", wanted));
