@@ -1,0 +1,185 @@
+// demo tokens|next|cache|fast: the pipeline opened up, one stage at a time.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <memory>
+
+#include "core/base/json.hpp"
+#include "core/cli/command.hpp"
+#include "core/cli/demo_chart.hpp"
+#include "core/cli/demo_decoder.hpp"
+#include "core/cli/session.hpp"
+#include "core/text/prompt.hpp"
+
+namespace dovetail::core {
+namespace {
+
+constexpr const char* kDefaultText = "It is a truth universally acknowledged, that";
+
+struct DemoOptions {
+  ModelOptions model;
+  std::vector<std::string> words;  // [CONFIG] [TEXT]
+  std::string svg;
+  uint32_t n_tokens = 0;
+  uint32_t repeats = 3;
+};
+
+struct Demo {
+  std::unique_ptr<Session> session;
+  std::string text;
+  std::vector<TokenId> ids;
+};
+
+Result<Demo> open(const std::string& program, DemoOptions& o) {
+  Demo demo;
+  demo.text = kDefaultText;
+  if (!o.words.empty() && (o.words.size() > 1 || names_a_config(o.words[0]))) {
+    o.model.config = o.words[0];
+    if (o.words.size() > 1) demo.text = o.words[1];
+  } else if (!o.words.empty()) {
+    demo.text = o.words[0];
+  }
+  DVT_TRY(demo.session, Session::open(program, o.model));
+  const Model& model = demo.session->model();
+  if (!model.tokenizer()) return invalid("this model has no tokenizer; the demo needs one");
+  DVT_TRY(demo.ids, encode_text(*model.tokenizer(), demo.text));
+  if (demo.ids.empty()) return invalid("the text is empty; give one as the last argument");
+  if (static_cast<int64_t>(demo.ids.size() + o.n_tokens) > model.max_seq_len())
+    return invalid("text and " + std::to_string(o.n_tokens) + " new tokens are " + std::to_string(demo.ids.size() + o.n_tokens) + " tokens, the context holds " +
+                   std::to_string(model.max_seq_len()) + "; give fewer with -n");
+  return demo;
+}
+
+std::string padded(std::string text, size_t width) { return text.insert(0, text.size() < width ? width - text.size() : 0, ' '); }
+
+std::string fixed(double value, int digits) {
+  char buffer[48];
+  std::snprintf(buffer, sizeof buffer, "%.*f", digits, value);
+  return buffer;
+}
+
+Result<std::string> piece_text(const Model& model, uint32_t id) {
+  DVT_TRY(std::string piece, model.tokenizer()->piece(id));
+  return piece;
+}
+
+Status tokens(const std::string& program, DemoOptions o) {
+  DVT_TRY(const Demo demo, open(program, o));
+  Node list = Node::make_list();
+  std::string table = padded("id", 8) + "  piece\n";
+  for (TokenId id : demo.ids) {
+    DVT_TRY(std::string piece, piece_text(demo.session->model(), id));
+    table += padded(std::to_string(id), 8) + "  " + to_json(Node::make_string(piece)) + "\n";
+    Node entry = Node::make_map();
+    entry.set("id", Node::make_int(id));
+    entry.set("piece", Node::make_string(std::move(piece)));
+    list.items().push_back(std::move(entry));
+  }
+  table += std::to_string(demo.text.size()) + " bytes are " + std::to_string(demo.ids.size()) + " tokens\n";
+  return print(o.model.json ? to_json(list, 2) + "\n" : table);
+}
+
+Status next(const std::string& program, DemoOptions o) {
+  DVT_TRY(const Demo demo, open(program, o));
+  Model& model = demo.session->model();
+  DemoDecoder decoder(model, demo.session->settings());
+  DVT_TRY(const std::vector<float> logits, decoder.logits_after(demo.ids));
+  Node list = Node::make_list();
+  std::string chart;
+  for (const TokenProbability& t : likeliest(logits, 5, model.tokenizer()->n_ids())) {
+    DVT_TRY(std::string piece, piece_text(model, t.id));
+    chart += padded(fixed(100 * t.probability, 1), 6) + " %  " + bar(t.probability, 30) + "  " + to_json(Node::make_string(piece)) + "\n";
+    Node entry = Node::make_map();
+    entry.set("id", Node::make_int(t.id));
+    entry.set("piece", Node::make_string(std::move(piece)));
+    entry.set("probability", Node::make_float(t.probability));
+    list.items().push_back(std::move(entry));
+  }
+  return print(o.model.json ? to_json(list, 2) + "\n" : demo.text + " ...\n" + chart);
+}
+
+Node numbers(const std::vector<double>& values) {
+  Node out = Node::make_list();
+  for (double v : values) out.items().push_back(Node::make_float(v));
+  return out;
+}
+
+Status different(const char* a, const char* b) { return internal_error(std::string("decoding ") + a + " and " + b + " gave different tokens; they must be the same"); }
+
+Status cache(const std::string& program, DemoOptions o) {
+  DVT_TRY(const Demo demo, open(program, o));
+  DemoDecoder decoder(demo.session->model(), demo.session->settings());
+  DVT_TRY(const Decoded cached, decoder.with_cache(demo.ids, o.n_tokens));
+  DVT_TRY(const Decoded uncached, decoder.without_cache(demo.ids, o.n_tokens));
+  if (cached.ids != uncached.ids) return different("with the cache", "without it");
+  const Chart chart{"seconds until the n-th token", {{"cached", cached.seconds}, {"uncached", uncached.seconds}}};
+  if (!o.svg.empty()) DVT_TRY(write_file(o.svg, chart_svg(chart)));
+  if (o.model.json) {
+    Node out = Node::make_map();
+    out.set("tokens", Node::make_int(o.n_tokens));
+    out.set("cached_s", numbers(cached.seconds));
+    out.set("uncached_s", numbers(uncached.seconds));
+    return print(to_json(out) + "\n");
+  }
+  const double a = cached.seconds.back(), b = uncached.seconds.back();
+  return print(chart_text(chart) + std::to_string(o.n_tokens) + " tokens: " + fixed(a, 3) + " s with the cache, " + fixed(b, 3) + " s without (" + fixed(b / a, 1) +
+               " times as long); the tokens are the same\n");
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const size_t n = values.size();
+  return n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+}
+
+Status fast(const std::string& program, DemoOptions o) {
+  DVT_TRY(const Demo demo, open(program, o));
+  DemoDecoder decoder(demo.session->model(), demo.session->settings());
+  std::vector<double> plain_rates, fast_rates;
+  for (uint32_t i = 0; i < o.repeats; ++i) {  // alternating: a busy moment meets both
+    DVT_TRY(const Decoded plain, decoder.with_cache(demo.ids, o.n_tokens));
+    DVT_TRY(const Decoded quick, decoder.on_device(demo.ids, o.n_tokens));
+    if (plain.ids != quick.ids) return different("through the host", "on the device");
+    plain_rates.push_back(o.n_tokens / plain.seconds.back());
+    fast_rates.push_back(o.n_tokens / quick.seconds.back());
+  }
+  const double plain = median(plain_rates), quick = median(fast_rates);
+  if (o.model.json) {
+    Node out = Node::make_map();
+    out.set("tokens", Node::make_int(o.n_tokens));
+    out.set("plain_tokens_per_s", Node::make_float(plain));
+    out.set("fast_tokens_per_s", Node::make_float(quick));
+    out.set("ratio", Node::make_float(quick / plain));
+    return print(to_json(out, 2) + "\n");
+  }
+  const double most = std::max(plain, quick);
+  return print("plain loop, logits to the host   " + padded(fixed(plain, 1), 9) + " tokens/s  " + bar(plain / most, 30) + "\n" + "ids stay with the backend        " +
+               padded(fixed(quick, 1), 9) + " tokens/s  " + bar(quick / most, 30) + "\n" + fixed(quick / plain, 2) + " times as fast (medians of " + std::to_string(o.repeats) +
+               "); the tokens are the same\n");
+}
+
+}  // namespace
+
+void add_demo_commands(Cli& cli) {
+  CLI::App* demo = cli.app.add_subcommand("demo", "The pipeline opened up: tokens, the next token, the cache, a faster loop");
+  demo->require_subcommand(1);
+  const auto add = [&](const char* name, const char* help, Status (*action)(const std::string&, DemoOptions), uint32_t n_tokens) {
+    auto o = std::make_shared<DemoOptions>();
+    o->n_tokens = n_tokens;
+    CLI::App* command = demo->add_subcommand(name, help);
+    command->add_option("words", o->words, "[CONFIG] [TEXT], told apart as in dovetail run")->expected(0, 2);
+    command->add_option("--set", o->model.sets, "override one key of the config")->allow_extra_args(false);
+    command->add_flag("--json", o->model.json, "print JSON");
+    if (n_tokens > 0) command->add_option("-n,--tokens", o->n_tokens, "tokens to generate")->capture_default_str()->check(CLI::PositiveNumber);
+    if (action == &cache) command->add_option("--svg", o->svg, "write the chart as SVG too");
+    if (action == &fast) command->add_option("--repeats", o->repeats, "measurements, of which the median counts")->capture_default_str()->check(CLI::PositiveNumber);
+    command->footer(std::string("Example:\n  dovetail demo ") + name + " \"It was a dark night\"");
+    command->callback([&cli, o, action] { cli.action = [&cli, o, action] { return action(cli.program, *o); }; });
+  };
+  add("tokens", "Ids and pieces of a text", &tokens, 0);
+  add("next", "The five likeliest next tokens", &next, 0);
+  add("cache", "Time with and without the KV cache as the output grows", &cache, 64);
+  add("fast", "The plain loop against one without a round trip to the host per token", &fast, 128);
+}
+
+}  // namespace dovetail::core
