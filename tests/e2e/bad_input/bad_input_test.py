@@ -254,7 +254,7 @@ class Checkpoints(BadInput):
         folder = self.checkpoint(SHARDED)
         (folder / "model-00002-of-00002.safetensors").unlink()
         (folder / "model-00002-of-00002.safetensors").symlink_to(outside)
-        self.refused(FILE, "model-00002-of-00002.safetensors")
+        self.refused((USAGE, FILE), "model-00002-of-00002.safetensors", "outside")
 
     def test_shards_of_any_other_name_load(self):  # B040
         folder = self.checkpoint(SHARDED)
