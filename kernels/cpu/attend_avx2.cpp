@@ -168,37 +168,42 @@ void add_values(const Row* rows, const float* p, const Tile<Element>& tile, int6
   add_columns<kRows, 1>(rows, p, tile, begin, end, load_rest, store_rest);
 }
 
-/// Rows may see different parts of a tile: each takes what it has before the common part alone,
-/// then all take the common part together, then each takes the rest. Ascending for every row.
+/// Later rows begin and end no earlier. What a row sees before the last row begins or after the
+/// first row ends it takes alone, the part between together with the others: ascending for each.
 template <int kRows, class Element>
 void merge_values(const Row* rows, const float* p, const Tile<Element>& tile, int64_t head_dim) {
-  int64_t begin[kRows];
-  int64_t end[kRows];
-  int64_t common_begin = tile.begin;
-  int64_t common_end = tile.end;
+  const int64_t begin = max_of(rows[kRows - 1].begin, tile.begin);
+  const int64_t end = max_of(begin, min_of(rows[0].end, tile.end));
   for (int r = 0; r < kRows; ++r) {
-    begin[r] = max_of(rows[r].begin, tile.begin);
-    end[r] = max_of(begin[r], min_of(rows[r].end, tile.end));
-    common_begin = max_of(common_begin, begin[r]);
-    common_end = min_of(common_end, end[r]);
+    add_values<1>(rows + r, p + r * kAttendTile, tile, max_of(rows[r].begin, tile.begin),
+                  min_of(min_of(rows[r].end, tile.end), begin), head_dim);
   }
-  common_end = max_of(common_begin, common_end);
+  add_values<kRows>(rows, p, tile, begin, min_of(end, tile.end), head_dim);
   for (int r = 0; r < kRows; ++r) {
-    add_values<1>(rows + r, p + r * kAttendTile, tile, begin[r], min_of(end[r], common_begin),
-                  head_dim);
-  }
-  add_values<kRows>(rows, p, tile, common_begin, common_end, head_dim);
-  for (int r = 0; r < kRows; ++r) {
-    add_values<1>(rows + r, p + r * kAttendTile, tile, max_of(begin[r], common_end), end[r],
+    add_values<1>(rows + r, p + r * kAttendTile, tile, end, min_of(rows[r].end, tile.end),
                   head_dim);
   }
 }
 
+/// Starts to fetch four value rows (or n_rows, when fewer), which lie elsewhere than the keys that
+/// are at work meanwhile.
+template <class Element>
+void fetch_values(const Element* const* values, int64_t n_rows, int64_t head_dim) {
+  const int64_t n_bytes = head_dim * static_cast<int64_t>(sizeof(Element));
+  for (int64_t j = 0; j < kTileKeys && j < n_rows; ++j) {
+    const char* row = reinterpret_cast<const char*>(values[j]);
+    for (int64_t at = 0; at < n_bytes; at += 64) _mm_prefetch(row + at, _MM_HINT_T0);
+  }
+}
+
 template <int kRows, class Element>
-void attend_tile(Row* rows, const Tile<Element>& tile, int64_t head_dim, float scale) {
+void attend_tile(Row* rows, const Tile<Element>& tile, int64_t head_dim, float scale,
+                 bool fetches) {
   float p[kRows * kAttendTile];  // scores, then weights, by position - tile.start
 
-  for (int64_t j = 0; j < tile.end - tile.begin; j += kTileKeys) {
+  const int64_t n_keys = tile.end - tile.begin;
+  for (int64_t j = 0; j < n_keys; j += kTileKeys) {
+    if (fetches) fetch_values(tile.value + j, n_keys - j, head_dim);
     score_keys<kRows>(p + (tile.begin - tile.start) + j, rows, tile.key + j,
                       tile.end - tile.begin - j, head_dim, scale);
   }
@@ -225,11 +230,11 @@ void attend_block(Row* rows, int64_t n_rows, const AttendTask& task, const KvLay
     for (int64_t r = 0; r < n_rows; r += kTileRows) {
       const int64_t left = n_rows - r;
       if (left >= 3)
-        attend_tile<3>(rows + r, tile, layout.head_dim, task.scale);
+        attend_tile<3>(rows + r, tile, layout.head_dim, task.scale, r == 0);
       else if (left == 2)
-        attend_tile<2>(rows + r, tile, layout.head_dim, task.scale);
+        attend_tile<2>(rows + r, tile, layout.head_dim, task.scale, r == 0);
       else
-        attend_tile<1>(rows + r, tile, layout.head_dim, task.scale);
+        attend_tile<1>(rows + r, tile, layout.head_dim, task.scale, r == 0);
     }
     begin = tile.end;
   }

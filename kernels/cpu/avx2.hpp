@@ -28,5 +28,6 @@ SoftmaxFn softmax;
 F32ToBf16Fn f32_to_bf16;
 F16ToF32Fn f16_to_f32;
 ReadStreamFn read_stream;
+ReadStreamFn read_stream_ahead;
 
 }  // namespace dovetail::kernels::avx2

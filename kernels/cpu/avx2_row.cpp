@@ -34,6 +34,7 @@ constexpr CpuKernels kRow = {
     .f32_to_bf16 = avx2::f32_to_bf16,
     .f16_to_f32 = avx2::f16_to_f32,
     .read_stream = avx2::read_stream,
+    .read_stream_ahead = avx2::read_stream_ahead,
 };
 
 }  // namespace

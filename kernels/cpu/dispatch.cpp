@@ -31,6 +31,7 @@ constexpr CpuKernels kPortableRow = {
     .f32_to_bf16 = ref::f32_to_bf16,
     .f16_to_f32 = ref::f16_to_f32,
     .read_stream = portable::read_stream,
+    .read_stream_ahead = portable::read_stream,
 };
 
 }  // namespace

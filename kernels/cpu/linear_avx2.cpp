@@ -1,7 +1,8 @@
 // linear for AVX2 + FMA; contract in kernels/linear.hpp, oracle in kernels/ref/linear.cpp.
-// One token is bound by memory: four weight rows at once, so that four chains hide the FMA's
-// latency. More tokens are bound by arithmetic: tiles of 3 tokens x 4 rows fill the 16 registers,
-// and from kPackTokens on a panel of weights is widened once for all tokens of a block.
+// One token is bound by memory: two weight rows at once are enough chains to hide the FMA's latency
+// and few enough streams for the processor to follow. More tokens are bound by arithmetic: tiles of
+// 3 tokens x 4 rows fill the 16 registers, and from kPackTokens on a panel of weights is widened
+// once for all tokens of a block.
 // Every path adds an output's products in the same order, in the same eight lanes. Where it stops
 // in the middle (a block over K), the lanes are kept whole, so nothing changes.
 // Built with -mavx2 -mfma: C headers and intrinsics only (a test finds no weak symbols here).
@@ -13,10 +14,12 @@ namespace {
 
 constexpr int kTileTokens = 3;
 constexpr int kTileRows = 4;
-constexpr int64_t kPackTokens = 6;  // from here on widening once beats widening in every tile
-constexpr int64_t kPanelRows = 8;   // two tiles share each read of x
-constexpr int64_t kPanelLen = 512;  // 8 rows x 512 floats are 16 KiB: half of a small L1
-constexpr int64_t kMaxBlock = 96;   // tokens; 24 KiB of partial sums on the stack
+constexpr int kOneTokenRows = 2;
+constexpr int64_t kAheadBytes = 2048;  // rows lie one after another: fetch the next ones meanwhile
+constexpr int64_t kPackTokens = 9;     // from here on widening once beats widening in every tile
+constexpr int64_t kPanelRows = 8;      // two tiles share each read of x
+constexpr int64_t kPanelLen = 512;     // 8 rows x 512 floats are 16 KiB: half of a small L1
+constexpr int64_t kMaxBlock = 96;      // tokens; 24 KiB of partial sums on the stack
 constexpr int64_t kMinBlock = 24;
 constexpr int64_t kBlockFloats = 96 * 1024;  // of x, so that a block stays in a 512 KiB L2
 
@@ -48,36 +51,50 @@ void store_tile_row(float* y, __m128 sum, int64_t n_rows) {
   _mm_maskstore_ps(y, mask, Store::finish(_mm_maskload_ps(y, mask), sum));
 }
 
-/// kTokens tokens against up to four weight rows, straight from the matrix. Rows past n_rows are
+/// kTokens tokens against up to kRows weight rows, straight from the matrix. Rows past n_rows are
 /// the last one again, and their sums are dropped.
-template <class Store, int kTokens, class Weight>
+template <class Store, int kTokens, int kRows, class Weight>
 void direct_tile(const Operands<Weight>& op, int64_t t, int64_t n, int64_t n_rows) {
+  constexpr int kSteps = 4;
+  constexpr int kLines = kRows * kSteps * kLanes * static_cast<int>(sizeof(Weight)) / 64;
   const float* x[kTokens];
   for (int i = 0; i < kTokens; ++i) x[i] = op.x + (t + i) * op.x_stride;
-  const Weight* w[kTileRows];
-  for (int j = 0; j < kTileRows; ++j) w[j] = op.w + (n + (j < n_rows ? j : n_rows - 1)) * op.k_len;
+  const Weight* w[kRows];
+  for (int j = 0; j < kRows; ++j) w[j] = op.w + (n + (j < n_rows ? j : n_rows - 1)) * op.k_len;
+  const char* ahead = reinterpret_cast<const char*>(w[0]) + kAheadBytes;
 
   __m256 acc[kTokens][kTileRows];
   for (int i = 0; i < kTokens; ++i) {
     for (int j = 0; j < kTileRows; ++j) acc[i][j] = _mm256_setzero_ps();
   }
-  const auto step = [&](const auto& load_x, const auto& load_w) {
+  const auto step = [&](const auto& load_from) {
     __m256 token[kTokens];
-    for (int i = 0; i < kTokens; ++i) token[i] = load_x(x[i]);
-    for (int j = 0; j < kTileRows; ++j) {
-      const __m256 row = load_w(w[j]);
+    for (int i = 0; i < kTokens; ++i) token[i] = load_from(x[i]);
+    for (int j = 0; j < kRows; ++j) {
+      const __m256 row = load_from(w[j]);
       for (int i = 0; i < kTokens; ++i) acc[i][j] = _mm256_fmadd_ps(token[i], row, acc[i][j]);
     }
   };
   int64_t k = 0;
   const auto load_eight = [&](const auto* p) { return load(p + k); };
-  const auto load_rest = [&](const auto* p) { return load_first(p + k, op.k_len - k); };
-  for (; k + kLanes <= op.k_len; k += kLanes) step(load_eight, load_eight);
-  if (k < op.k_len) step(load_rest, load_rest);
+  for (; k + kSteps * kLanes <= op.k_len; ahead += 64 * kLines) {
+    for (const int64_t stop = k + kSteps * kLanes; k < stop; k += kLanes) step(load_eight);
+    for (int line = 0; line < kLines; ++line) _mm_prefetch(ahead + 64 * line, _MM_HINT_T0);
+  }
+  for (; k + kLanes <= op.k_len; k += kLanes) step(load_eight);
+  if (k < op.k_len) step([&](const auto* p) { return load_first(p + k, op.k_len - k); });
 
   for (int i = 0; i < kTokens; ++i) {
     store_tile_row<Store>(op.y + (t + i) * op.y_stride + n,
-                          reduce4(acc[i][0], acc[i][1], acc[i][2], acc[i][3]), n_rows);
+                          reduce4(acc[i][0], acc[i][1], acc[i][2], acc[i][3]),
+                          n_rows < kRows ? n_rows : kRows);
+  }
+}
+
+template <class Store, class Weight>
+void one_token_stripe(const Operands<Weight>& op, int64_t n_begin, int64_t n_end) {
+  for (int64_t n = n_begin; n < n_end; n += kOneTokenRows) {
+    direct_tile<Store, 1, kOneTokenRows>(op, 0, n, n_end - n);
   }
 }
 
@@ -87,10 +104,10 @@ void direct_stripe(const Operands<Weight>& op, int64_t n_tokens, int64_t n_begin
     const int64_t n_rows = n_end - n;
     int64_t t = 0;
     for (; t + kTileTokens <= n_tokens; t += kTileTokens) {
-      direct_tile<Store, kTileTokens>(op, t, n, n_rows);
+      direct_tile<Store, kTileTokens, kTileRows>(op, t, n, n_rows);
     }
-    if (n_tokens - t == 2) direct_tile<Store, 2>(op, t, n, n_rows);
-    if (n_tokens - t == 1) direct_tile<Store, 1>(op, t, n, n_rows);
+    if (n_tokens - t == 2) direct_tile<Store, 2, kTileRows>(op, t, n, n_rows);
+    if (n_tokens - t == 1) direct_tile<Store, 1, kTileRows>(op, t, n, n_rows);
   }
 }
 
@@ -190,6 +207,7 @@ int64_t block_len(int64_t k_len) {
 
 template <class Store, class Weight>
 void stripe(const Operands<Weight>& op, int64_t n_tokens, int64_t n_begin, int64_t n_end) {
+  if (n_tokens == 1) return one_token_stripe<Store>(op, n_begin, n_end);
   if (n_tokens < kPackTokens) return direct_stripe<Store>(op, n_tokens, n_begin, n_end);
   const int64_t block = block_len(op.k_len);
   for (int64_t t = 0; t < n_tokens; t += block) {

@@ -52,6 +52,7 @@ struct CpuKernels {
   F32ToBf16Fn* f32_to_bf16;
   F16ToF32Fn* f16_to_f32;
   ReadStreamFn* read_stream;
+  ReadStreamFn* read_stream_ahead;
 };
 
 /// Whether this build has the row and this machine (processor and system) can run it.

@@ -12,6 +12,10 @@ namespace dovetail::kernels {
 /// numerics  every variant gives the same sum.
 /// threads   reentrant; allocates nothing, reads no globals.
 /// errors    none. n_bytes == 0 gives 0.
+///
+/// A row of the CPU table has it twice: read_stream leaves the fetching to the processor, and
+/// read_stream_ahead asks for lines 2 KiB early. Which is faster depends on the machine; the better
+/// of the two is the honest yardstick.
 using ReadStreamFn = uint64_t(const void* data, int64_t n_bytes);
 
 namespace ref {

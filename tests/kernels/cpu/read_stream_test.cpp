@@ -15,9 +15,10 @@ TEST(ReadStream, SumsEveryByteAtAnyAlignmentAndLength) {
   for (const CpuKernels* row : variants()) {
     for (const int64_t offset : {0, 1, 7, 31}) {
       for (const int64_t n : {0, 1, 7, 8, 63, 64, 65, 255, 256, 257, 1000}) {
-        EXPECT_EQ(row->read_stream(bytes.data() + offset, n),
-                  ref::read_stream(bytes.data() + offset, n))
-            << row->name << " offset " << offset << " n " << n;
+        for (ReadStreamFn* read : {row->read_stream, row->read_stream_ahead}) {
+          EXPECT_EQ(read(bytes.data() + offset, n), ref::read_stream(bytes.data() + offset, n))
+              << row->name << " offset " << offset << " n " << n;
+        }
       }
     }
   }
