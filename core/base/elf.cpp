@@ -84,6 +84,11 @@ class ElfReader {
     });
   }
 
+  /// The hash table of a library that exports nothing does not tell how many symbols it needs.
+  bool has_symbol(uint64_t index) const {
+    return index < n_symbols_ || index == 0 || (elf_.exported.empty() && at_address<Elf64_Sym>(dynamic_.symtab + index * sizeof(Elf64_Sym)));
+  }
+
   /// A string of the string table.
   Result<std::string> name(uint64_t index) {
     if (index < dynamic_.strsz) {
@@ -169,7 +174,7 @@ class ElfReader {
     for (uint64_t at_note = p.p_offset; at_note + sizeof(Elf64_Nhdr) <= end;) {
       const auto head = at<Elf64_Nhdr>(at_note);
       const uint64_t name_at = at_note + sizeof(Elf64_Nhdr);
-      const uint64_t content_at = name_at + padded(head->n_namesz);
+      const uint64_t content_at = at_note + padded(sizeof(Elf64_Nhdr) + uint64_t{head->n_namesz});
       if (content_at > end || head->n_descsz > end - content_at) return damaged("a note is longer than its segment");
       const char* base = reinterpret_cast<const char*>(bytes_.data());
       ElfNote note;
@@ -178,7 +183,7 @@ class ElfReader {
       note.type = head->n_type;
       note.content.assign(base + content_at, head->n_descsz);
       elf_.notes.push_back(std::move(note));
-      at_note = content_at + padded(head->n_descsz);
+      at_note += padded(content_at - at_note + head->n_descsz);
     }
     return Status::ok();
   }
@@ -356,7 +361,7 @@ class ElfReader {
       }
       for (uint64_t at_entry = 0; at_entry < n_bytes; at_entry += sizeof(Elf64_Rela)) {
         const auto r = at_address<Elf64_Rela>(table + at_entry);
-        if (!r || ELF64_R_SYM(r->r_info) >= std::max<uint64_t>(n_symbols_, 1) || !in_segment(r->r_offset, 8, must_write)) {
+        if (!r || !has_symbol(ELF64_R_SYM(r->r_info)) || !in_segment(r->r_offset, 8, must_write)) {
           return damaged("a relocation makes no sense");
         }
       }

@@ -76,10 +76,12 @@ std::vector<std::pair<std::string, std::string>> read_library_cache(std::string_
 std::vector<fs::path> runpath_folders(std::string_view runpath, const fs::path& folder) {
   std::vector<fs::path> out;
   for (const std::string_view part : split(runpath, ":")) {
-    std::string text(part);
-    for (const std::string_view word : {"${ORIGIN}", "$ORIGIN"}) {
-      const std::string& put = folder.string();
-      for (size_t at = 0; (at = text.find(word, at)) != std::string::npos; at += put.size()) text.replace(at, word.size(), put);
+    std::string text;
+    for (size_t at = 0; at < part.size();) {
+      const std::string_view rest = part.substr(at);
+      const size_t n = rest.starts_with("$ORIGIN") ? 7 : rest.starts_with("${ORIGIN}") ? 9 : 0;
+      text += n > 0 ? folder.string() : std::string(1, part[at]);
+      at += std::max<size_t>(n, 1);
     }
     if (!text.empty() && text.front() == '/') out.emplace_back(text);
   }

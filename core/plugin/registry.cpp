@@ -42,6 +42,10 @@ void refuse(Candidate& c, LoadStep step, Status reason) {
 
 }  // namespace
 
+bool is_meant(const Candidate& c, std::string_view plugin) {
+  return c.name == plugin || c.kind + "/" + c.name == plugin || c.file.path == plugin || (c.file.manifest && c.file.manifest->id == plugin);
+}
+
 std::vector<dvt_param> LoadedPlugin::params() const {
   std::vector<dvt_param> out;
   if (table->n_params == 0 || table->params == nullptr) return out;
@@ -228,6 +232,15 @@ Result<const dvt_plugin_v1*> PluginRegistry::bring_in(const Candidate& c, LoadSt
   Result<const dvt_plugin_v1*> table = load_library(path, *c.file.manifest);
   if (table && copy) copy->leak();
   return table;
+}
+
+void PluginRegistry::try_out(std::string_view plugin) {
+  const std::lock_guard lock(mutex_);
+  for (Candidate& c : candidates_) {
+    const bool untried = c.state == Candidate::State::kFound || c.state == Candidate::State::kShadowed;
+    if (!untried || !is_meant(c, plugin)) continue;
+    if (Status tried = probe_in_child(c.file.path, *c.file.manifest); !tried) refuse(c, LoadStep::kProbe, std::move(tried));
+  }
 }
 
 Status PluginRegistry::not_found(const std::string& what, std::string_view wanted, const std::vector<std::string>& known) const {

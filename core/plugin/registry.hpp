@@ -35,6 +35,9 @@ struct Candidate {
   std::string shadowed_by;          // path of the candidate that counts instead
 };
 
+/// Whether a user who says `plugin` (an id, name, KIND/NAME or path) means this one.
+bool is_meant(const Candidate& candidate, std::string_view plugin);
+
 struct LoadedPlugin {
   Manifest manifest;
   const dvt_plugin_v1* table = nullptr;
@@ -68,6 +71,10 @@ class PluginRegistry {
   /// The plugin of that kind whose manifest has `key`: an architecture by model_type.
   /// errors  as load()
   Result<LoadedPlugin*> find_by_key(std::string_view kind, std::string_view key);
+
+  /// Tries each usable candidate that `plugin` (an id, name, KIND/NAME or path) may mean in a child
+  /// process, so that its candidates say whether they would load.
+  void try_out(std::string_view plugin);
 
   /// Names of the usable plugins of a kind, sorted.
   std::vector<std::string> names(std::string_view kind) const;

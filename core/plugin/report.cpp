@@ -62,11 +62,8 @@ const char* state_name(Candidate::State state) {
 
 bool counts(const Candidate& c) { return c.state == Candidate::State::kFound || c.state == Candidate::State::kLoaded; }
 
-bool is_meant(const Candidate& c, std::string_view plugin) {
-  return c.name == plugin || c.kind + "/" + c.name == plugin || c.file.path == plugin || (c.file.manifest && c.file.manifest->id == plugin);
-}
-
-std::vector<const Candidate*> candidates_for(const PluginRegistry& registry, std::string_view plugin) {
+std::vector<const Candidate*> candidates_for(PluginRegistry& registry, std::string_view plugin) {
+  registry.try_out(plugin);
   std::vector<const Candidate*> out;
   for (const Candidate& c : registry.candidates()) {
     if (is_meant(c, plugin)) out.push_back(&c);
@@ -184,7 +181,7 @@ Node plugins_list_node(const PluginRegistry& registry) {
   return out;
 }
 
-Result<std::string> plugin_explain_text(const PluginRegistry& registry, std::string_view plugin) {
+Result<std::string> plugin_explain_text(PluginRegistry& registry, std::string_view plugin) {
   const std::vector<const Candidate*> found = candidates_for(registry, plugin);
   if (found.empty()) return nothing_found(registry, plugin);
   std::string out = std::to_string(found.size()) + (found.size() == 1 ? " candidate" : " candidates") + " for \"" + printable(plugin) + "\", first wins:\n";
@@ -201,7 +198,7 @@ Result<std::string> plugin_explain_text(const PluginRegistry& registry, std::str
   return out + places_text(registry);
 }
 
-Result<Node> plugin_explain_node(const PluginRegistry& registry, std::string_view plugin) {
+Result<Node> plugin_explain_node(PluginRegistry& registry, std::string_view plugin) {
   const std::vector<const Candidate*> found = candidates_for(registry, plugin);
   if (found.empty()) return nothing_found(registry, plugin);
   Node list = Node::make_list();

@@ -15,11 +15,11 @@ namespace dovetail::core {
 std::string plugins_list_text(const PluginRegistry& registry);
 Node plugins_list_node(const PluginRegistry& registry);
 
-/// Every candidate for a plugin (its id, name, KIND/NAME or path), the step where each fell out and
-/// what to do, and the places that were searched.
+/// Every candidate for a plugin (its id, name, KIND/NAME or path), tried in a child process; the step
+/// where each fell out and what to do; and the places that were searched.
 /// errors  kInvalid: nothing of that name was found; the message names the places.
-Result<std::string> plugin_explain_text(const PluginRegistry& registry, std::string_view plugin);
-Result<Node> plugin_explain_node(const PluginRegistry& registry, std::string_view plugin);
+Result<std::string> plugin_explain_text(PluginRegistry& registry, std::string_view plugin);
+Result<Node> plugin_explain_node(PluginRegistry& registry, std::string_view plugin);
 
 /// Checks one file without loading it. Its findings say why it cannot be loaded.
 /// errors  kIo: there is no such file.
