@@ -49,11 +49,14 @@ int run(int argc, char** argv) {
   cli.app.footer(kFooter);
   cli.app.set_help_all_flag("--help-all", "the help of every command");
   add_run_commands(cli);
+  add_text_commands(cli);
   add_logits_command(cli);
   add_inspect_commands(cli);
   add_bench_command(cli);
+  add_demo_commands(cli);
   add_plugin_commands(cli);
   add_config_commands(cli);
+  add_completion_command(cli);
   try {
     if (const Status known = check_command(cli.app, argc, argv); !known) {
       std::fprintf(stderr, "dovetail: error: %s\n", known.message().c_str());
