@@ -23,7 +23,7 @@ FakeTokenizer& of(void* p) {
 dvt_code give(std::string_view text, char* out, uint64_t cap, uint64_t* need) {
   *need = text.size();
   if (text.size() > cap) return DVT_ETOOSMALL;
-  std::memcpy(out, text.data(), text.size());
+  if (!text.empty()) std::memcpy(out, text.data(), text.size());
   return DVT_OK;
 }
 
