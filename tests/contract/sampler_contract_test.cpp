@@ -82,6 +82,8 @@ std::vector<std::vector<float>> logit_shapes() {
                                          {3, 3, 2, 2, 1, 1},
                                          {1e30f, -1e30f, 0, 1e30f},
                                          {kInf, 0, kInf, -kInf, 1}};
+  out.emplace_back();  // so near to each other that arithmetic may make them one
+  for (int i = 0; i < 9; ++i) out.back().push_back(1.99f + static_cast<float>(i) * 0x1p-23f);
   std::mt19937 random(17);
   for (int i = 0; i < 12; ++i) {
     std::vector<float> logits(2 + random() % (kVocab - 2));
