@@ -1,4 +1,6 @@
 // One file: what is read and what is refused, each fault with the tensor and the numbers.
+#include <cctype>
+
 #include "reader_rig.hpp"
 
 namespace dovetail::core {

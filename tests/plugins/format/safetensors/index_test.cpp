@@ -1,4 +1,5 @@
 // Sharded checkpoints: the index decides, and says what does not fit.
+#include <algorithm>
 #include <fstream>
 
 #include "reader_rig.hpp"
