@@ -8,9 +8,9 @@
 #include <cstdlib>
 
 #if defined(DVT_ASSERTIONS) || !defined(NDEBUG)
-#define DVT_ASSERT(condition)                                                              \
-  do {                                                                                     \
-    if (!(condition)) ::dovetail::core::assertion_failed(#condition, __FILE__, __LINE__);  \
+#define DVT_ASSERT(condition)                                                             \
+  do {                                                                                    \
+    if (!(condition)) ::dovetail::core::assertion_failed(#condition, __FILE__, __LINE__); \
   } while (false)
 #else
 #define DVT_ASSERT(condition) static_cast<void>(sizeof(static_cast<bool>(condition)))

@@ -12,7 +12,8 @@
 
 #include "core/base/log.hpp"
 
-static_assert(std::endian::native == std::endian::little, "plugins are little-endian files read as they lie");
+static_assert(std::endian::native == std::endian::little,
+              "plugins are little-endian files read as they lie");
 
 namespace dovetail::core {
 namespace {
@@ -51,7 +52,9 @@ class ElfReader {
 
   // ---- bytes at file offsets and at memory addresses
 
-  bool inside(uint64_t offset, uint64_t n) const { return offset <= bytes_.size() && n <= bytes_.size() - offset; }
+  bool inside(uint64_t offset, uint64_t n) const {
+    return offset <= bytes_.size() && n <= bytes_.size() - offset;
+  }
 
   template <class T>
   std::optional<T> at(uint64_t offset) const {
@@ -64,7 +67,8 @@ class ElfReader {
   /// The file offset of n bytes at an address, if they come from the file.
   std::optional<uint64_t> offset_of(uint64_t address, uint64_t n) const {
     for (const Elf64_Phdr& p : loads_) {
-      if (address >= p.p_vaddr && address - p.p_vaddr <= p.p_filesz && n <= p.p_filesz - (address - p.p_vaddr)) {
+      if (address >= p.p_vaddr && address - p.p_vaddr <= p.p_filesz &&
+          n <= p.p_filesz - (address - p.p_vaddr)) {
         return p.p_offset + (address - p.p_vaddr);
       }
     }
@@ -79,14 +83,16 @@ class ElfReader {
 
   bool in_segment(uint64_t address, uint64_t n, uint32_t flags) const {
     return std::any_of(loads_.begin(), loads_.end(), [&](const Elf64_Phdr& p) {
-      return (p.p_flags & flags) == flags && address >= p.p_vaddr && address - p.p_vaddr <= p.p_memsz &&
-             n <= p.p_memsz - (address - p.p_vaddr);
+      return (p.p_flags & flags) == flags && address >= p.p_vaddr &&
+             address - p.p_vaddr <= p.p_memsz && n <= p.p_memsz - (address - p.p_vaddr);
     });
   }
 
   /// The hash table of a library that exports nothing does not tell how many symbols it needs.
   bool has_symbol(uint64_t index) const {
-    return index < n_symbols_ || index == 0 || (elf_.exported.empty() && at_address<Elf64_Sym>(dynamic_.symtab + index * sizeof(Elf64_Sym)));
+    return index < n_symbols_ || index == 0 ||
+           (elf_.exported.empty() &&
+            at_address<Elf64_Sym>(dynamic_.symtab + index * sizeof(Elf64_Sym)));
   }
 
   /// A string of the string table.
@@ -95,12 +101,14 @@ class ElfReader {
       const std::optional<uint64_t> offset = offset_of(dynamic_.strtab + index, 1);
       if (offset) {
         const char* p = reinterpret_cast<const char*>(bytes_.data()) + *offset;
-        const size_t most = std::min<size_t>({kMostName, bytes_.size() - *offset, dynamic_.strsz - index});
+        const size_t most =
+            std::min<size_t>({kMostName, bytes_.size() - *offset, dynamic_.strsz - index});
         const void* end = std::memchr(p, 0, most);
         if (end != nullptr) {
           std::string text(p, static_cast<const char*>(end));
           n_name_bytes_ += text.size();
-          if (n_name_bytes_ > kMostNameBytes) return damaged("its names never end");  // many symbols share long ones
+          if (n_name_bytes_ > kMostNameBytes)
+            return damaged("its names never end");  // many symbols share long ones
           return text;
         }
       }
@@ -108,22 +116,29 @@ class ElfReader {
     return damaged("a name lies outside the string table");
   }
 
-  static Status damaged(const std::string& what) { return bad_format("the file is damaged: " + what); }
+  static Status damaged(const std::string& what) {
+    return bad_format("the file is damaged: " + what);
+  }
 
   // ---- the parts
 
   Status read_header() {
     const auto ident = at<std::array<unsigned char, EI_NIDENT>>(0);
-    if (!ident || std::memcmp(ident->data(), ELFMAG, SELFMAG) != 0) return bad_format("is not an ELF file (a Linux shared library)");
+    if (!ident || std::memcmp(ident->data(), ELFMAG, SELFMAG) != 0)
+      return bad_format("is not an ELF file (a Linux shared library)");
     if ((*ident)[EI_CLASS] != ELFCLASS64) return bad_format("is not for 64-bit machines");
     if ((*ident)[EI_DATA] != ELFDATA2LSB) return bad_format("is not for little-endian machines");
     const auto header = at<Elf64_Ehdr>(0);
-    if (!header) return damaged("it ends inside its header, after " + std::to_string(bytes_.size()) + " bytes");
+    if (!header)
+      return damaged("it ends inside its header, after " + std::to_string(bytes_.size()) +
+                     " bytes");
     elf_.machine = header->e_machine;
     if (header->e_machine != own_machine()) return Status::ok();  // the caller says so first
-    if (header->e_version != EV_CURRENT || (*ident)[EI_VERSION] != EV_CURRENT) return damaged("its format version is unknown");
+    if (header->e_version != EV_CURRENT || (*ident)[EI_VERSION] != EV_CURRENT)
+      return damaged("its format version is unknown");
     if (header->e_type != ET_DYN) return bad_format("is not a shared library");
-    if (header->e_phentsize != sizeof(Elf64_Phdr) || header->e_phnum == 0 || header->e_phnum > 128) {
+    if (header->e_phentsize != sizeof(Elf64_Phdr) || header->e_phnum == 0 ||
+        header->e_phnum > 128) {
       return damaged("its program headers make no sense");
     }
     for (uint32_t i = 0; i < header->e_phnum; ++i) {
@@ -143,23 +158,29 @@ class ElfReader {
       if (p.p_type == PT_INTERP) elf_.is_program = true;
       if (p.p_type != PT_LOAD) continue;
       if (!inside(p.p_offset, p.p_filesz)) {
-        return bad_format("the file is cut short: it has " + std::to_string(bytes_.size()) + " bytes, its segments need " +
-                          std::to_string(p.p_offset + p.p_filesz));
+        return bad_format("the file is cut short: it has " + std::to_string(bytes_.size()) +
+                          " bytes, its segments need " + std::to_string(p.p_offset + p.p_filesz));
       }
       const uint64_t end = loads_.empty() ? 0 : loads_.back().p_vaddr + loads_.back().p_memsz;
-      if (p.p_memsz < p.p_filesz || p.p_vaddr < end || p.p_vaddr > kMostAddresses || p.p_memsz > kMostAddresses ||
-          (p.p_align > 1 && (!std::has_single_bit(p.p_align) || (p.p_vaddr - p.p_offset) % p.p_align != 0))) {
+      if (p.p_memsz < p.p_filesz || p.p_vaddr < end || p.p_vaddr > kMostAddresses ||
+          p.p_memsz > kMostAddresses ||
+          (p.p_align > 1 &&
+           (!std::has_single_bit(p.p_align) || (p.p_vaddr - p.p_offset) % p.p_align != 0))) {
         return damaged("its segments make no sense");
       }
       if ((p.p_flags & PF_W) != 0 && (p.p_flags & PF_X) != 0) elf_.writable_code = true;
       loads_.push_back(p);
     }
     for (const Elf64_Phdr& p : headers_) {
-      const bool described = p.p_type == PT_TLS || p.p_type == PT_GNU_RELRO || p.p_type == PT_DYNAMIC;
-      if (described && p.p_memsz > 0 && (p.p_filesz > p.p_memsz || !in_segment(p.p_vaddr, p.p_filesz, PF_R))) {
+      const bool described =
+          p.p_type == PT_TLS || p.p_type == PT_GNU_RELRO || p.p_type == PT_DYNAMIC;
+      if (described && p.p_memsz > 0 &&
+          (p.p_filesz > p.p_memsz || !in_segment(p.p_vaddr, p.p_filesz, PF_R))) {
         return damaged("a part that its headers describe lies outside its segments");
       }
-      if (p.p_type == PT_TLS && (p.p_memsz > kMostAddresses || (p.p_align > 1 && (!std::has_single_bit(p.p_align) || p.p_align > 4096)))) {
+      if (p.p_type == PT_TLS &&
+          (p.p_memsz > kMostAddresses ||
+           (p.p_align > 1 && (!std::has_single_bit(p.p_align) || p.p_align > 4096)))) {
         return damaged("its thread-local segment makes no sense");
       }
       if (p.p_type == PT_NOTE) DVT_TRY(read_notes(p));
@@ -170,16 +191,20 @@ class ElfReader {
   Status read_notes(const Elf64_Phdr& p) {
     if (!inside(p.p_offset, p.p_filesz)) return damaged("its notes lie outside");
     const uint64_t end = p.p_offset + p.p_filesz;
-    const auto padded = [align = p.p_align == 8 ? 8u : 4u](uint64_t n) { return (n + align - 1) / align * align; };
+    const auto padded = [align = p.p_align == 8 ? 8u : 4u](uint64_t n) {
+      return (n + align - 1) / align * align;
+    };
     for (uint64_t at_note = p.p_offset; at_note + sizeof(Elf64_Nhdr) <= end;) {
       const auto head = at<Elf64_Nhdr>(at_note);
       const uint64_t name_at = at_note + sizeof(Elf64_Nhdr);
       const uint64_t content_at = at_note + padded(sizeof(Elf64_Nhdr) + uint64_t{head->n_namesz});
-      if (content_at > end || head->n_descsz > end - content_at) return damaged("a note is longer than its segment");
+      if (content_at > end || head->n_descsz > end - content_at)
+        return damaged("a note is longer than its segment");
       const char* base = reinterpret_cast<const char*>(bytes_.data());
       ElfNote note;
       note.owner.assign(base + name_at, head->n_namesz);
-      if (const size_t nul = note.owner.find('\0'); nul != std::string::npos) note.owner.resize(nul);
+      if (const size_t nul = note.owner.find('\0'); nul != std::string::npos)
+        note.owner.resize(nul);
       note.type = head->n_type;
       note.content.assign(base + content_at, head->n_descsz);
       elf_.notes.push_back(std::move(note));
@@ -190,11 +215,14 @@ class ElfReader {
 
   Status read_dynamic() {
     if (headers_.empty()) return Status::ok();  // of another machine
-    const auto it = std::find_if(headers_.begin(), headers_.end(), [](const Elf64_Phdr& p) { return p.p_type == PT_DYNAMIC; });
-    if (it == headers_.end()) return bad_format("is not a shared library: it has no dynamic section");
+    const auto it = std::find_if(headers_.begin(), headers_.end(),
+                                 [](const Elf64_Phdr& p) { return p.p_type == PT_DYNAMIC; });
+    if (it == headers_.end())
+      return bad_format("is not a shared library: it has no dynamic section");
     const uint64_t n = it->p_filesz / sizeof(Elf64_Dyn);
     const std::optional<uint64_t> begin = offset_of(it->p_vaddr, it->p_filesz);
-    if (!begin || *begin != it->p_offset) return damaged("its dynamic section lies outside its segments");
+    if (!begin || *begin != it->p_offset)
+      return damaged("its dynamic section lies outside its segments");
     bool ended = false;
     for (uint64_t i = 0; i < n && !ended; ++i) {
       const auto d = at<Elf64_Dyn>(*begin + i * sizeof(Elf64_Dyn));
@@ -203,9 +231,12 @@ class ElfReader {
       take(*d);
     }
     if (!ended) return damaged("its dynamic section has no end");
-    if (dynamic_.strtab == 0 || !offset_of(dynamic_.strtab, dynamic_.strsz)) return damaged("its string table lies outside");
-    if (dynamic_.symtab == 0 || dynamic_.sym_entry != sizeof(Elf64_Sym)) return damaged("it has no symbol table");
-    if (dynamic_.rel != 0 || dynamic_.plt_kind != DT_RELA || dynamic_.rela_entry != sizeof(Elf64_Rela)) {
+    if (dynamic_.strtab == 0 || !offset_of(dynamic_.strtab, dynamic_.strsz))
+      return damaged("its string table lies outside");
+    if (dynamic_.symtab == 0 || dynamic_.sym_entry != sizeof(Elf64_Sym))
+      return damaged("it has no symbol table");
+    if (dynamic_.rel != 0 || dynamic_.plt_kind != DT_RELA ||
+        dynamic_.rela_entry != sizeof(Elf64_Rela)) {
       return damaged("its relocations are of an unknown kind");
     }
     return Status::ok();
@@ -214,6 +245,7 @@ class ElfReader {
   void take(const Elf64_Dyn& d) {
     const uint64_t v = d.d_un.d_val;
     switch (d.d_tag) {
+      // clang-format off
       case DT_NEEDED: dynamic_.needed.push_back(v); break;
       case DT_SONAME: dynamic_.soname = v; break;
       case DT_RPATH: if (!dynamic_.runpath) dynamic_.runpath = v; break;
@@ -248,6 +280,7 @@ class ElfReader {
         break;
       case DT_FLAGS_1: elf_.bind_now |= (v & DF_1_NOW) != 0; break;
       default: break;
+        // clang-format on
     }
   }
 
@@ -272,9 +305,11 @@ class ElfReader {
       uint64_t entry = address + need->vn_aux;
       for (uint32_t k = 0; k < need->vn_cnt; ++k) {
         const auto aux = at_address<Elf64_Vernaux>(entry);
-        if (!aux || elf_.needed_versions.size() > kMostVersions) return damaged("its symbol versions make no sense");
+        if (!aux || elf_.needed_versions.size() > kMostVersions)
+          return damaged("its symbol versions make no sense");
         DVT_TRY(std::string version, name(aux->vna_name));
-        elf_.needed_versions.push_back({library, std::move(version), (aux->vna_flags & VER_FLG_WEAK) != 0});
+        elf_.needed_versions.push_back(
+            {library, std::move(version), (aux->vna_flags & VER_FLG_WEAK) != 0});
         if (aux->vna_next == 0) break;
         entry += aux->vna_next;
       }
@@ -286,7 +321,8 @@ class ElfReader {
     for (uint64_t i = 0; i < dynamic_.n_verdef; ++i) {
       const auto def = at_address<Elf64_Verdef>(address);
       const auto aux = def ? at_address<Elf64_Verdaux>(address + def->vd_aux) : std::nullopt;
-      if (!aux || elf_.defined_versions.size() > kMostVersions) return damaged("its symbol versions make no sense");
+      if (!aux || elf_.defined_versions.size() > kMostVersions)
+        return damaged("its symbol versions make no sense");
       DVT_TRY(std::string version, name(aux->vda_name));
       elf_.defined_versions.push_back(std::move(version));
       if (def->vd_next == 0) break;
@@ -298,11 +334,13 @@ class ElfReader {
   /// One more than the index of the last symbol that the dynamic linker can find.
   Result<uint64_t> count_symbols() const {
     if (dynamic_.gnu_hash == 0) {
-      const auto n_chain = dynamic_.hash == 0 ? std::nullopt : at_address<uint32_t>(dynamic_.hash + 4);
+      const auto n_chain =
+          dynamic_.hash == 0 ? std::nullopt : at_address<uint32_t>(dynamic_.hash + 4);
       if (!n_chain) return damaged("it has no table to find symbols with");
       return uint64_t{*n_chain};
     }
-    const auto head = at_address<std::array<uint32_t, 4>>(dynamic_.gnu_hash);  // buckets, first, bloom words, shift
+    const auto head = at_address<std::array<uint32_t, 4>>(
+        dynamic_.gnu_hash);  // buckets, first, bloom words, shift
     if (!head || (*head)[0] == 0 || (*head)[0] > kMostSymbols || (*head)[2] > kMostSymbols ||
         !std::has_single_bit((*head)[2]) || (*head)[1] > kMostSymbols) {
       return damaged("its symbol hash table makes no sense");
@@ -312,7 +350,8 @@ class ElfReader {
     uint64_t last = 0;
     for (uint64_t i = 0; i < (*head)[0]; ++i) {
       const auto first = at_address<uint32_t>(buckets + i * 4);
-      if (!first || (*first != 0 && *first < (*head)[1])) return damaged("its symbol hash table makes no sense");
+      if (!first || (*first != 0 && *first < (*head)[1]))
+        return damaged("its symbol hash table makes no sense");
       last = std::max<uint64_t>(last, *first);
     }
     if (last == 0) return uint64_t{(*head)[1]};
@@ -338,8 +377,9 @@ class ElfReader {
       if (bind == STB_GNU_UNIQUE) ++elf_.n_unique_symbols;
       if (symbol->st_shndx == SHN_UNDEF || bind == STB_LOCAL) continue;
       if (visibility == STV_HIDDEN || visibility == STV_INTERNAL) continue;
-      if (symbol->st_shndx == SHN_ABS && std::find(elf_.defined_versions.begin(), elf_.defined_versions.end(), symbol_name) !=
-                                             elf_.defined_versions.end()) {
+      if (symbol->st_shndx == SHN_ABS &&
+          std::find(elf_.defined_versions.begin(), elf_.defined_versions.end(), symbol_name) !=
+              elf_.defined_versions.end()) {
         continue;  // the name of a version
       }
       if (ELF64_ST_TYPE(symbol->st_info) == STT_FUNC && !in_segment(symbol->st_value, 1, PF_X)) {
@@ -355,7 +395,8 @@ class ElfReader {
   Status read_relocations() {
     if (headers_.empty()) return Status::ok();
     const uint32_t must_write = elf_.text_relocations ? PF_R : PF_W;
-    for (const auto& [table, n_bytes] : {std::pair(dynamic_.rela, dynamic_.rela_bytes), std::pair(dynamic_.jmprel, dynamic_.jmprel_bytes)}) {
+    for (const auto& [table, n_bytes] : {std::pair(dynamic_.rela, dynamic_.rela_bytes),
+                                         std::pair(dynamic_.jmprel, dynamic_.jmprel_bytes)}) {
       if (n_bytes % sizeof(Elf64_Rela) != 0 || (n_bytes > 0 && !offset_of(table, n_bytes))) {
         return damaged("its relocations lie outside");
       }
@@ -366,9 +407,11 @@ class ElfReader {
         }
       }
     }
-    for (const auto& [table, n_bytes] : {std::pair(dynamic_.init_array, dynamic_.init_array_bytes),
-                                         std::pair(dynamic_.fini_array, dynamic_.fini_array_bytes)}) {
-      if (n_bytes % 8 != 0 || (n_bytes > 0 && !in_segment(table, n_bytes, PF_R))) return damaged("its list of constructors lies outside");
+    for (const auto& [table, n_bytes] :
+         {std::pair(dynamic_.init_array, dynamic_.init_array_bytes),
+          std::pair(dynamic_.fini_array, dynamic_.fini_array_bytes)}) {
+      if (n_bytes % 8 != 0 || (n_bytes > 0 && !in_segment(table, n_bytes, PF_R)))
+        return damaged("its list of constructors lies outside");
     }
     return Status::ok();
   }
@@ -383,7 +426,9 @@ class ElfReader {
 
 }  // namespace
 
-Result<ElfFile> read_elf(std::span<const std::byte> bytes) { return ElfReader(bytes).read(); }
+Result<ElfFile> read_elf(std::span<const std::byte> bytes) {
+  return ElfReader(bytes).read();
+}
 
 std::string machine_name(uint16_t machine) {
   switch (machine) {

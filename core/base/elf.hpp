@@ -31,8 +31,8 @@ struct ElfVersionNeed {
 struct ElfFile {
   uint16_t machine = 0;  // EM_*
   std::string soname;
-  std::string runpath;                        // or rpath, as written
-  std::vector<std::string> needed;            // libraries, in order
+  std::string runpath;              // or rpath, as written
+  std::vector<std::string> needed;  // libraries, in order
   std::vector<ElfVersionNeed> needed_versions;
   std::vector<std::string> defined_versions;  // that this library offers
   std::vector<std::string> exported;          // defined, visible symbols

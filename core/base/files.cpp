@@ -100,7 +100,9 @@ Status File::read_at(uint64_t offset, void* dst, uint64_t n) const {
     const ssize_t got = pread(fd_, out, n, static_cast<off_t>(offset));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return io_error(name_ + ": cannot read: " + errno_text(errno));
-    if (got == 0) return bad_format(name_ + ": became shorter while it was read, at byte " + std::to_string(offset));
+    if (got == 0)
+      return bad_format(name_ + ": became shorter while it was read, at byte " +
+                        std::to_string(offset));
     out += got;
     offset += static_cast<uint64_t>(got);
     n -= static_cast<uint64_t>(got);
@@ -110,7 +112,8 @@ Status File::read_at(uint64_t offset, void* dst, uint64_t n) const {
 
 Result<std::string> File::read_all(uint64_t max_bytes) const {
   if (size_ > max_bytes) {
-    return invalid(name_ + ": has " + bytes_text(size_) + ", expected at most " + bytes_text(max_bytes));
+    return invalid(name_ + ": has " + bytes_text(size_) + ", expected at most " +
+                   bytes_text(max_bytes));
   }
   std::string out;
   try {
@@ -137,7 +140,8 @@ Result<std::unique_ptr<FileWriter>> FileWriter::create(const fs::path& path) {
   const std::string name = path.string();
   struct stat info {};
   const bool exists = stat(path.c_str(), &info) == 0;
-  if (exists && S_ISDIR(info.st_mode)) return io_error(name + ": is a folder, expected a file to write");
+  if (exists && S_ISDIR(info.st_mode))
+    return io_error(name + ": is a folder, expected a file to write");
   if (exists && !S_ISREG(info.st_mode)) {
     const int fd = ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY);
     if (fd < 0) return io_error(name + ": cannot write: " + errno_text(errno));
@@ -145,12 +149,14 @@ Result<std::unique_ptr<FileWriter>> FileWriter::create(const fs::path& path) {
   }
 
   std::error_code ignored;
-  fs::path target = exists ? fs::canonical(path, ignored) : path;  // a link stays, its file is replaced
+  fs::path target =
+      exists ? fs::canonical(path, ignored) : path;  // a link stays, its file is replaced
   if (target.empty()) target = path;
   static std::atomic<uint32_t> counter{0};
   for (int attempt = 0; attempt < 100; ++attempt) {
-    const fs::path temp = target.parent_path() / ("." + target.filename().string() + ".part-" +
-                                                  std::to_string(getpid()) + "-" + std::to_string(counter++));
+    const fs::path temp =
+        target.parent_path() / ("." + target.filename().string() + ".part-" +
+                                std::to_string(getpid()) + "-" + std::to_string(counter++));
     const int fd = ::open(temp.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (fd < 0 && errno == EEXIST) continue;
     if (fd < 0) return io_error(name + ": cannot write there: " + errno_text(errno));
@@ -169,10 +175,13 @@ FileWriter::~FileWriter() {
 }
 
 Status FileWriter::failed(const char* what, int error) const {
-  if (error != ENOSPC && error != EDQUOT) return io_error(name_ + ": " + what + ": " + errno_text(error));
+  if (error != ENOSPC && error != EDQUOT)
+    return io_error(name_ + ": " + what + ": " + errno_text(error));
   const fs::path folder = final_.has_parent_path() ? final_.parent_path() : fs::path(".");
-  return io_error(name_ + ": " + (error == EDQUOT ? "the disk quota is used up" : "the disk is full") + " after " +
-                  bytes_text(n_written_) + (temp_.empty() ? std::string() : free_space_text(folder)) +
+  return io_error(name_ + ": " +
+                  (error == EDQUOT ? "the disk quota is used up" : "the disk is full") + " after " +
+                  bytes_text(n_written_) +
+                  (temp_.empty() ? std::string() : free_space_text(folder)) +
                   "; free some space or write somewhere else");
 }
 
@@ -188,7 +197,8 @@ Status FileWriter::write(std::span<const std::byte> bytes) {
 }
 
 Status FileWriter::commit() {
-  if (!temp_.empty() && fsync(fd_) != 0 && errno != EINVAL) return failed("cannot write to the disk", errno);
+  if (!temp_.empty() && fsync(fd_) != 0 && errno != EINVAL)
+    return failed("cannot write to the disk", errno);
   const int fd = fd_;
   fd_ = -1;
   if (::close(fd) != 0 && errno != EINTR) return failed("cannot write to the disk", errno);

@@ -21,7 +21,8 @@ class File {
  public:
   /// Opens a regular file for reading. `name` is for messages; empty means the path.
   /// errors  kIo: absent, not readable, not a regular file.
-  static Result<std::shared_ptr<File>> open(const std::filesystem::path& path, std::string name = {});
+  static Result<std::shared_ptr<File>> open(const std::filesystem::path& path,
+                                            std::string name = {});
   ~File();
   File(const File&) = delete;
   File& operator=(const File&) = delete;
@@ -75,8 +76,8 @@ class FileWriter {
   Status failed(const char* what, int error) const;
 
   int fd_;
-  std::string name_;             // as given, for messages
-  std::filesystem::path temp_;   // empty when written directly
+  std::string name_;            // as given, for messages
+  std::filesystem::path temp_;  // empty when written directly
   std::filesystem::path final_;
   uint64_t n_written_ = 0;
 };

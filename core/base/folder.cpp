@@ -21,7 +21,8 @@ fs::path link_limit(const fs::path& folder) {
   for (fs::path dir = folder; dir.has_relative_path(); dir = dir.parent_path()) {
     const fs::path parent = dir.parent_path();
     std::error_code error;
-    if (parent.filename() == "snapshots" && fs::is_directory(parent.parent_path() / "blobs", error)) {
+    if (parent.filename() == "snapshots" &&
+        fs::is_directory(parent.parent_path() / "blobs", error)) {
       return parent.parent_path();
     }
   }
@@ -49,7 +50,8 @@ Result<Folder> Folder::open(const fs::path& path) {
   folder.name_ = path.string();
   std::error_code error;
   folder.real_ = fs::canonical(path, error);
-  if (error) return io_error(folder.name_ + ": cannot open the folder: " + errno_text(error.value()));
+  if (error)
+    return io_error(folder.name_ + ": cannot open the folder: " + errno_text(error.value()));
   if (!fs::is_directory(folder.real_, error)) return io_error(folder.name_ + ": is not a folder");
   folder.limit_ = link_limit(folder.real_);
   return folder;
@@ -62,7 +64,8 @@ Result<fs::path> Folder::resolve(std::string_view name) const {
   const std::string shown = (fs::path(name_) / fs::path(name)).string();
   if (error) return io_error(shown + ": cannot open: " + errno_text(error.value()));
   if (!is_inside(real, real_) && !is_inside(real, limit_)) {
-    return invalid(shown + ": is a link to " + real.string() + ", which is outside the folder; copy the file into it");
+    return invalid(shown + ": is a link to " + real.string() +
+                   ", which is outside the folder; copy the file into it");
   }
   return real;
 }

@@ -13,7 +13,8 @@ namespace {
 spdlog::logger& logger() {
   // Leaked: plugins may log while static objects are being destroyed.
   static spdlog::logger* const instance = [] {
-    auto* made = new spdlog::logger("dovetail", std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
+    auto* made =
+        new spdlog::logger("dovetail", std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
     made->set_pattern("%^%l:%$ %v");
     made->set_level(spdlog::level::warn);
     return made;
@@ -39,7 +40,9 @@ spdlog::level::level_enum to_spdlog(LogLevel level) {
 
 }  // namespace
 
-void set_log_level(LogLevel level) { logger().set_level(to_spdlog(level)); }
+void set_log_level(LogLevel level) {
+  logger().set_level(to_spdlog(level));
+}
 
 void log(LogLevel level, std::string_view area, std::string_view message) {
   const spdlog::level::level_enum wanted = to_spdlog(level);

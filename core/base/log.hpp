@@ -17,10 +17,18 @@ void set_log_level(LogLevel level);
 /// threads  any
 void log(LogLevel level, std::string_view area, std::string_view message);
 
-inline void log_debug(std::string_view area, std::string_view m) { log(LogLevel::kDebug, area, m); }
-inline void log_info(std::string_view area, std::string_view m) { log(LogLevel::kInfo, area, m); }
-inline void log_warn(std::string_view area, std::string_view m) { log(LogLevel::kWarn, area, m); }
-inline void log_error(std::string_view area, std::string_view m) { log(LogLevel::kError, area, m); }
+inline void log_debug(std::string_view area, std::string_view m) {
+  log(LogLevel::kDebug, area, m);
+}
+inline void log_info(std::string_view area, std::string_view m) {
+  log(LogLevel::kInfo, area, m);
+}
+inline void log_warn(std::string_view area, std::string_view m) {
+  log(LogLevel::kWarn, area, m);
+}
+inline void log_error(std::string_view area, std::string_view m) {
+  log(LogLevel::kError, area, m);
+}
 
 /// `text` with control characters written as \n, \t or \x1b; line breaks too unless they are kept.
 std::string printable(std::string_view text, bool keep_line_breaks = false);

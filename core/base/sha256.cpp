@@ -46,7 +46,8 @@ void add_block(State& state, const uint8_t* block) {
 }  // namespace
 
 std::array<uint8_t, 32> sha256(std::span<const std::byte> data) {
-  State state = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+  State state = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
+                 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
   const auto* p = reinterpret_cast<const uint8_t*>(data.data());
   const size_t n_whole = data.size() / 64;
   for (size_t i = 0; i < n_whole; ++i) add_block(state, p + 64 * i);

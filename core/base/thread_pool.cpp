@@ -20,7 +20,8 @@
 namespace dovetail::core {
 namespace {
 
-constexpr uint32_t kSpins = 2000;   // some 20 to 80 us: longer than an op, shorter than a scheduling tick
+constexpr uint32_t kSpins =
+    2000;  // some 20 to 80 us: longer than an op, shorter than a scheduling tick
 constexpr uint32_t kFewSpins = 64;  // where spinning did not pay
 
 // What the current thread is doing for a pool.
@@ -39,7 +40,9 @@ struct SpinBudget {
   uint32_t n_waits = 0;
 
   uint32_t next(uint32_t most) { return std::min(most, ++n_waits % 64 == 0 ? kSpins : n_spins); }
-  void learn(bool paid) { n_spins = paid ? std::min(kSpins, n_spins * 2) : std::max(kFewSpins, n_spins / 2); }
+  void learn(bool paid) {
+    n_spins = paid ? std::min(kSpins, n_spins * 2) : std::max(kFewSpins, n_spins / 2);
+  }
 };
 thread_local SpinBudget t_spin_budget;
 
@@ -66,7 +69,8 @@ class SignalsBlocked {
 };
 
 uint32_t affinity_cores() {
-  for (int n_cpus = 1024; n_cpus <= 1 << 20; n_cpus *= 4) {  // the kernel refuses a mask that is too small
+  for (int n_cpus = 1024; n_cpus <= 1 << 20;
+       n_cpus *= 4) {  // the kernel refuses a mask that is too small
     cpu_set_t* mask = CPU_ALLOC(n_cpus);
     const size_t n_bytes = CPU_ALLOC_SIZE(n_cpus);
     const int count = sched_getaffinity(0, n_bytes, mask) == 0 ? CPU_COUNT_S(n_bytes, mask) : 0;
@@ -83,7 +87,8 @@ ThreadPool::ThreadPool(uint32_t n_lanes) {
   const SignalsBlocked blocked;
   threads_.reserve(wanted - 1);
   try {
-    for (uint32_t lane = 1; lane < wanted; ++lane) threads_.emplace_back([this, lane] { worker(lane); });
+    for (uint32_t lane = 1; lane < wanted; ++lane)
+      threads_.emplace_back([this, lane] { worker(lane); });
   } catch (const std::system_error&) {
     // A limit on threads: the lanes there are do all the work.
   }
@@ -133,7 +138,8 @@ void ThreadPool::run_job(TeamFn fn, void* arg) {
   t_place = {this, 0, false};
   fn(arg, 0, n_lanes_);
   t_place = {};
-  for (uint32_t left; (left = n_running_.load(std::memory_order_acquire)) != 0;) wait_while(n_running_, left);
+  for (uint32_t left; (left = n_running_.load(std::memory_order_acquire)) != 0;)
+    wait_while(n_running_, left);
 }
 
 void ThreadPool::team_run(TeamFn fn, void* arg) {
@@ -175,7 +181,8 @@ void ThreadPool::parallel_for(uint64_t n, uint64_t grain, RangeFn fn, void* arg)
   };
 
   std::unique_lock lock(one_job_, std::defer_lock);
-  while (done < n && (nested || n - done <= grain || n_lanes_ == 1 || !lock.try_lock())) take_piece();
+  while (done < n && (nested || n - done <= grain || n_lanes_ == 1 || !lock.try_lock()))
+    take_piece();
   if (done == n) return;
 
   struct Range {

@@ -69,7 +69,9 @@ Status CallFrame::check(dvt_code code) {
   if (code == DVT_OK) return Status::ok();
   const Code kind = code_of(code);
   if (message.empty()) {
-    message = kind == Code::kInternal ? "failed with code " + std::to_string(code) + " and gave no reason" : code_name(kind);
+    message = kind == Code::kInternal
+                  ? "failed with code " + std::to_string(code) + " and gave no reason"
+                  : code_name(kind);
   }
   return {kind, std::move(message)};
 }

@@ -32,7 +32,9 @@ Result<dvt_file> HostScope::open_file(std::string_view name) {
   return handle;
 }
 
-HostServices::HostServices(ThreadPool& pool) : pool_(pool) { offer("dovetail.ops/1", ops_.table()); }
+HostServices::HostServices(ThreadPool& pool) : pool_(pool) {
+  offer("dovetail.ops/1", ops_.table());
+}
 
 HostServices::~HostServices() {
   for (const auto& [p, allocation] : allocations_) std::free(p);
@@ -65,8 +67,10 @@ std::vector<HostMemoryRow> HostServices::memory() const {
   return out;
 }
 
-void* HostServices::alloc(const std::string& plugin, uint64_t n, uint64_t align, std::string_view tag) {
-  if (!std::has_single_bit(align) || align > (uint64_t{1} << 30) || n > (uint64_t{1} << 62)) return nullptr;
+void* HostServices::alloc(const std::string& plugin, uint64_t n, uint64_t align,
+                          std::string_view tag) {
+  if (!std::has_single_bit(align) || align > (uint64_t{1} << 30) || n > (uint64_t{1} << 62))
+    return nullptr;
   align = std::max<uint64_t>(align, alignof(std::max_align_t));
   const uint64_t rounded = (std::max<uint64_t>(n, 1) + align - 1) / align * align;
   void* p = std::aligned_alloc(align, rounded);

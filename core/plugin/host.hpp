@@ -30,12 +30,20 @@ namespace dovetail::core {
 
 /// The handle of a document that somebody else owns; its large maps must be indexed (parsers do it,
 /// or Node::build_index), so that any thread may look things up.
-inline dvt_doc doc_handle(const Node& node) { return reinterpret_cast<uintptr_t>(&node); }
+inline dvt_doc doc_handle(const Node& node) {
+  return reinterpret_cast<uintptr_t>(&node);
+}
 /// Null for handle 0.
-inline const Node* doc_node(dvt_doc doc) { return reinterpret_cast<const Node*>(static_cast<uintptr_t>(doc)); }
+inline const Node* doc_node(dvt_doc doc) {
+  return reinterpret_cast<const Node*>(static_cast<uintptr_t>(doc));
+}
 
-inline std::string_view text_of(dvt_str s) { return s.p ? std::string_view(s.p, s.n) : std::string_view(); }
-inline dvt_str abi_text(std::string_view s) { return {s.data(), s.size()}; }
+inline std::string_view text_of(dvt_str s) {
+  return s.p ? std::string_view(s.p, s.n) : std::string_view();
+}
+inline dvt_str abi_text(std::string_view s) {
+  return {s.data(), s.size()};
+}
 
 class HostScope {
  public:
@@ -54,8 +62,12 @@ class HostScope {
   /// Opens a file of the folder; the same name again gives the same handle.
   Result<dvt_file> open_file(std::string_view name);
 
-  static HostScope* of(dvt_dir dir) { return reinterpret_cast<HostScope*>(static_cast<uintptr_t>(dir)); }
-  static const File* file_of(dvt_file file) { return reinterpret_cast<const File*>(static_cast<uintptr_t>(file)); }
+  static HostScope* of(dvt_dir dir) {
+    return reinterpret_cast<HostScope*>(static_cast<uintptr_t>(dir));
+  }
+  static const File* file_of(dvt_file file) {
+    return reinterpret_cast<const File*>(static_cast<uintptr_t>(file));
+  }
 
  private:
   std::optional<Folder> folder_;

@@ -122,7 +122,9 @@ dvt_code doc_where(void*, dvt_doc doc, char* out, uint64_t cap, uint64_t* need) 
 dvt_code dir_open(void*, dvt_call* call, dvt_dir dir, dvt_str name, dvt_file* out) noexcept {
   return guarded(call, [&]() -> dvt_code {
     *out = 0;
-    if (dir == 0) return give_up(call, DVT_EINVAL, "there is no folder to open \"" + std::string(text_of(name)) + "\" in");
+    if (dir == 0)
+      return give_up(call, DVT_EINVAL,
+                     "there is no folder to open \"" + std::string(text_of(name)) + "\" in");
     const Result<dvt_file> file = HostScope::of(dir)->open_file(text_of(name));
     if (!file) return give_up(call, file.status());
     *out = *file;
@@ -150,7 +152,8 @@ dvt_code file_size(void*, dvt_file file, uint64_t* out) noexcept {
   return DVT_OK;
 }
 
-dvt_code file_read(void*, dvt_call* call, dvt_file file, uint64_t offset, void* dst, uint64_t n) noexcept {
+dvt_code file_read(void*, dvt_call* call, dvt_file file, uint64_t offset, void* dst,
+                   uint64_t n) noexcept {
   return guarded(call, [&]() -> dvt_code {
     if (file == 0) return give_up(call, DVT_EINVAL, "there is no file to read");
     const Status status = HostScope::file_of(file)->read_at(offset, dst, n);
@@ -172,9 +175,12 @@ dvt_code file_map(void*, dvt_call* call, dvt_file file, dvt_bytes* out) noexcept
 
 using RangeCallback = void (*)(void* arg, uint64_t begin, uint64_t end, uint32_t lane) noexcept;
 
-dvt_code run_pieces(ThreadPool& pool, dvt_call* call, uint64_t n, uint64_t grain, RangeCallback fn, void* arg) {
+dvt_code run_pieces(ThreadPool& pool, dvt_call* call, uint64_t n, uint64_t grain, RangeCallback fn,
+                    void* arg) {
   const uint32_t* cancel = call == nullptr ? nullptr : call->cancel;
-  const auto cancelled = [cancel] { return cancel != nullptr && __atomic_load_n(cancel, __ATOMIC_RELAXED) != 0; };
+  const auto cancelled = [cancel] {
+    return cancel != nullptr && __atomic_load_n(cancel, __ATOMIC_RELAXED) != 0;
+  };
   pool.parallel_for(n, grain, [&](uint64_t begin, uint64_t end, uint32_t lane) {
     if (!cancelled()) fn(arg, begin, end, lane);
   });
@@ -223,19 +229,28 @@ dvt_host_v1 HostTable::make(HostServices::Client* client) {
   t.doc_f64 = doc_f64;
   t.doc_bool = doc_bool;
   t.doc_where = doc_where;
-  t.parse_json = [](void* self, dvt_call* call, dvt_bytes text, dvt_str source, dvt_doc* out) noexcept {
+  t.parse_json = [](void* self, dvt_call* call, dvt_bytes text, dvt_str source,
+                    dvt_doc* out) noexcept {
     return guarded(call, [&]() -> dvt_code {
       *out = 0;
-      Result<Node> node = core::parse_json({static_cast<const char*>(text.p), text.n}, std::string(text_of(source)));
+      Result<Node> node = core::parse_json({static_cast<const char*>(text.p), text.n},
+                                           std::string(text_of(source)));
       if (!node) return give_up(call, node.status());
       *out = static_cast<Of*>(self)->host->add_document(std::move(*node));
       return DVT_OK;
     });
   };
-  t.doc_release = [](void* self, dvt_doc root) noexcept { static_cast<Of*>(self)->host->release_document(root); };
-  t.n_lanes = [](void* self) noexcept -> uint32_t { return static_cast<Of*>(self)->host->pool().n_lanes(); };
-  t.parallel_for = [](void* self, dvt_call* call, uint64_t n, uint64_t grain, RangeCallback fn, void* arg) noexcept {
-    return guarded(call, [&] { return run_pieces(static_cast<Of*>(self)->host->pool(), call, n, grain, fn, arg); });
+  t.doc_release = [](void* self, dvt_doc root) noexcept {
+    static_cast<Of*>(self)->host->release_document(root);
+  };
+  t.n_lanes = [](void* self) noexcept -> uint32_t {
+    return static_cast<Of*>(self)->host->pool().n_lanes();
+  };
+  t.parallel_for = [](void* self, dvt_call* call, uint64_t n, uint64_t grain, RangeCallback fn,
+                      void* arg) noexcept {
+    return guarded(call, [&] {
+      return run_pieces(static_cast<Of*>(self)->host->pool(), call, n, grain, fn, arg);
+    });
   };
   t.team_run = [](void* self, dvt_call* call, ThreadPool::TeamFn fn, void* arg) noexcept {
     return guarded(call, [&]() -> dvt_code {
@@ -250,7 +265,9 @@ dvt_host_v1 HostTable::make(HostServices::Client* client) {
   t.file_size = file_size;
   t.file_read = file_read;
   t.file_map = file_map;
-  t.get_interface = [](void* self, dvt_str name) noexcept { return static_cast<Of*>(self)->host->find_interface(text_of(name)); };
+  t.get_interface = [](void* self, dvt_str name) noexcept {
+    return static_cast<Of*>(self)->host->find_interface(text_of(name));
+  };
   return t;
 }
 

@@ -15,7 +15,8 @@ namespace {
 
 constexpr std::string_view kEntry = "dvt_plugin_query";
 // Some linkers export these of their own accord.
-constexpr std::array<std::string_view, 5> kLinkerMarks = {"_init", "_fini", "_edata", "_end", "__bss_start"};
+constexpr std::array<std::string_view, 5> kLinkerMarks = {"_init", "_fini", "_edata", "_end",
+                                                          "__bss_start"};
 
 class Checks {
  public:
@@ -26,20 +27,26 @@ class Checks {
   void interface(const Manifest& m) {
     if (m.abi_major != DVT_ABI_MAJOR) {
       refuse(LoadStep::kInterface,
-             {Code::kVersion, "was built for plugin interface " + std::to_string(m.abi_major) + ", this program has " +
-                                  std::to_string(DVT_ABI_MAJOR) + "; get a build of the plugin for it"});
+             {Code::kVersion, "was built for plugin interface " + std::to_string(m.abi_major) +
+                                  ", this program has " + std::to_string(DVT_ABI_MAJOR) +
+                                  "; get a build of the plugin for it"});
     } else if (m.abi_hash != DVT_ABI_HASH) {
-      refuse(LoadStep::kInterface, {Code::kVersion, "was built for draft \"" + printable(m.abi_hash) +
-                                                        "\" of the plugin interface, this program has \"" DVT_ABI_HASH
-                                                        "\"; build it again with this program's SDK"});
+      refuse(LoadStep::kInterface,
+             {Code::kVersion, "was built for draft \"" + printable(m.abi_hash) +
+                                  "\" of the plugin interface, this program has \"" DVT_ABI_HASH
+                                  "\"; build it again with this program's SDK"});
     }
     if (m.sanitizer != "none" && m.sanitizer != DVT_SANITIZER_NAME) {
-      refuse(LoadStep::kInterface, unsupported("was built with the " + printable(m.sanitizer) +
-                                               " sanitizer, which would end this program (built with " +
-                                               (std::string_view(DVT_SANITIZER_NAME) == "none" ? "none" : "the " DVT_SANITIZER_NAME " sanitizer") +
-                                               "); build it without"));
+      refuse(LoadStep::kInterface,
+             unsupported("was built with the " + printable(m.sanitizer) +
+                         " sanitizer, which would end this program (built with " +
+                         (std::string_view(DVT_SANITIZER_NAME) == "none" ? "none"
+                                                                         : "the " DVT_SANITIZER_NAME
+                                                                           " sanitizer") +
+                         "); build it without"));
     }
-    if (m.provides.empty()) refuse(LoadStep::kInterface, bad_format("its manifest provides no interface"));
+    if (m.provides.empty())
+      refuse(LoadStep::kInterface, bad_format("its manifest provides no interface"));
   }
 
   void symbols(const ElfFile& elf) {
@@ -49,21 +56,36 @@ class Checks {
     for (const std::string& name : elf.exported) {
       if (name == kEntry) {
         has_entry = true;
-      } else if (std::find(kLinkerMarks.begin(), kLinkerMarks.end(), name) == kLinkerMarks.end() && ++n_others <= 3) {
+      } else if (std::find(kLinkerMarks.begin(), kLinkerMarks.end(), name) == kLinkerMarks.end() &&
+                 ++n_others <= 3) {
         others += (n_others > 1 ? ", " : "") + printable(name);
       }
     }
-    if (!has_entry) refuse(LoadStep::kSymbols, bad_format("does not export dvt_plugin_query; link it with dovetail_add_plugin()"));
+    if (!has_entry)
+      refuse(LoadStep::kSymbols,
+             bad_format("does not export dvt_plugin_query; link it with dovetail_add_plugin()"));
     if (n_others > 0) {
-      refuse(LoadStep::kSymbols, bad_format("exports " + std::to_string(n_others) + (n_others == 1 ? " symbol" : " symbols") +
-                                            " besides dvt_plugin_query (" + others + (n_others > 3 ? ", ..." : "") +
-                                            "), which could clash with other plugins; link it with dovetail_add_plugin()"));
+      refuse(LoadStep::kSymbols,
+             bad_format(
+                 "exports " + std::to_string(n_others) + (n_others == 1 ? " symbol" : " symbols") +
+                 " besides dvt_plugin_query (" + others + (n_others > 3 ? ", ..." : "") +
+                 "), which could clash with other plugins; link it with dovetail_add_plugin()"));
     }
-    if (elf.is_program) refuse(LoadStep::kSymbols, bad_format("is a program, not a library to load"));
-    if (elf.text_relocations) refuse(LoadStep::kSymbols, bad_format("has text relocations (its code is changed when it is loaded); build it with -fPIC"));
-    if (elf.executable_stack) refuse(LoadStep::kSymbols, bad_format("asks for an executable stack; link it with -z noexecstack"));
-    if (elf.writable_code) refuse(LoadStep::kSymbols, bad_format("has code that can be written to"));
-    if (elf.static_tls) refuse(LoadStep::kSymbols, bad_format("needs static thread-local storage, which runs out; build it without -ftls-model=initial-exec"));
+    if (elf.is_program)
+      refuse(LoadStep::kSymbols, bad_format("is a program, not a library to load"));
+    if (elf.text_relocations)
+      refuse(
+          LoadStep::kSymbols,
+          bad_format(
+              "has text relocations (its code is changed when it is loaded); build it with -fPIC"));
+    if (elf.executable_stack)
+      refuse(LoadStep::kSymbols,
+             bad_format("asks for an executable stack; link it with -z noexecstack"));
+    if (elf.writable_code)
+      refuse(LoadStep::kSymbols, bad_format("has code that can be written to"));
+    if (elf.static_tls)
+      refuse(LoadStep::kSymbols, bad_format("needs static thread-local storage, which runs out; "
+                                            "build it without -ftls-model=initial-exec"));
   }
 
  private:
@@ -103,12 +125,14 @@ Inspection inspect_plugin(const std::filesystem::path& path, LibraryFinder& libr
   out.path = path;
   // The finding does not name the file again.
   std::string why = file.status().message();
-  if (const std::string prefix = path.string() + ": "; why.starts_with(prefix)) why.erase(0, prefix.size());
+  if (const std::string prefix = path.string() + ": "; why.starts_with(prefix))
+    why.erase(0, prefix.size());
   out.findings.push_back({LoadStep::kFile, {file.status().code(), why}});
   return out;
 }
 
-Inspection inspect_plugin(const File& file, const std::filesystem::path& path, LibraryFinder& libraries) {
+Inspection inspect_plugin(const File& file, const std::filesystem::path& path,
+                          LibraryFinder& libraries) {
   Inspection out;
   out.path = path;
   out.size = file.size();
@@ -125,8 +149,8 @@ Inspection inspect_plugin(const File& file, const std::filesystem::path& path, L
   }
   out.elf = std::move(*elf);
   if (out.elf->machine != own_machine()) {
-    checks.refuse(LoadStep::kFile, unsupported("was built for " + machine_name(out.elf->machine) + ", this machine is " +
-                                               machine_name(own_machine())));
+    checks.refuse(LoadStep::kFile, unsupported("was built for " + machine_name(out.elf->machine) +
+                                               ", this machine is " + machine_name(own_machine())));
     return out;
   }
   Result<Manifest> manifest = read_manifest(*out.elf);
@@ -136,7 +160,8 @@ Inspection inspect_plugin(const File& file, const std::filesystem::path& path, L
   } else {
     checks.refuse(LoadStep::kManifest, manifest.status());
   }
-  for (std::string& line : libraries.missing(*out.elf, path.parent_path())) checks.refuse(LoadStep::kLibraries, unsupported(std::move(line)));
+  for (std::string& line : libraries.missing(*out.elf, path.parent_path()))
+    checks.refuse(LoadStep::kLibraries, unsupported(std::move(line)));
   checks.symbols(*out.elf);
   return out;
 }

@@ -40,7 +40,8 @@ struct Inspection {
   uint64_t size = 0;
   std::optional<ElfFile> elf;
   std::optional<Manifest> manifest;
-  std::vector<Finding> findings;  // reasons not to load it, first ones first; none: it may be loaded
+  std::vector<Finding>
+      findings;  // reasons not to load it, first ones first; none: it may be loaded
 
   bool is_good() const { return findings.empty(); }
 };
@@ -48,6 +49,7 @@ struct Inspection {
 /// Reads and checks a file; never fails, the findings say why it cannot be loaded.
 /// `folder` is where the plugin lies, for $ORIGIN.
 Inspection inspect_plugin(const std::filesystem::path& path, LibraryFinder& libraries);
-Inspection inspect_plugin(const File& file, const std::filesystem::path& path, LibraryFinder& libraries);
+Inspection inspect_plugin(const File& file, const std::filesystem::path& path,
+                          LibraryFinder& libraries);
 
 }  // namespace dovetail::core

@@ -92,28 +92,34 @@ LibraryFinder::LibraryFinder() {
   dl_iterate_phdr(
       [](dl_phdr_info* info, size_t, void* known) {
         const fs::path path = info->dlpi_name != nullptr ? info->dlpi_name : "";
-        if (path.is_absolute()) static_cast<std::map<std::string, fs::path>*>(known)->try_emplace(path.filename().string(), path);
+        if (path.is_absolute())
+          static_cast<std::map<std::string, fs::path>*>(known)->try_emplace(
+              path.filename().string(), path);
         return 0;
       },
       &known_);
-  if (const char* set = std::getenv("LD_LIBRARY_PATH"); set != nullptr && getauxval(AT_SECURE) == 0) {
+  if (const char* set = std::getenv("LD_LIBRARY_PATH");
+      set != nullptr && getauxval(AT_SECURE) == 0) {
     for (const std::string_view part : split(set, ":;")) {
       if (part.front() == '/') first_.emplace_back(part);
     }
   }
   if (const auto cache = File::open("/etc/ld.so.cache"); cache.is_ok()) {
     if (const auto text = (*cache)->read_all(uint64_t{64} << 20); text.is_ok()) {
-      for (auto& [name, path] : read_library_cache(*text)) known_.try_emplace(std::move(name), std::move(path));
+      for (auto& [name, path] : read_library_cache(*text))
+        known_.try_emplace(std::move(name), std::move(path));
     }
   }
   const std::string triplet = machine_name(own_machine()) + "-linux-gnu";
-  for (const std::string& dir : {"/lib/" + triplet, "/usr/lib/" + triplet, std::string("/lib64"), std::string("/usr/lib64"),
-                                 std::string("/lib"), std::string("/usr/lib")}) {
+  for (const std::string& dir :
+       {"/lib/" + triplet, "/usr/lib/" + triplet, std::string("/lib64"), std::string("/usr/lib64"),
+        std::string("/lib"), std::string("/usr/lib")}) {
     last_.emplace_back(dir);
   }
 }
 
-const LibraryFinder::Library* LibraryFinder::find(const std::string& name, const std::vector<fs::path>& own_folders) {
+const LibraryFinder::Library* LibraryFinder::find(const std::string& name,
+                                                  const std::vector<fs::path>& own_folders) {
   fs::path path;
   const auto look_in = [&](const std::vector<fs::path>& folders) {
     for (const fs::path& folder : folders) {
@@ -125,7 +131,9 @@ const LibraryFinder::Library* LibraryFinder::find(const std::string& name, const
   } else {
     look_in(own_folders);
     look_in(first_);
-    if (const auto it = known_.find(name); path.empty() && it != known_.end() && is_here(it->second)) path = it->second;
+    if (const auto it = known_.find(name);
+        path.empty() && it != known_.end() && is_here(it->second))
+      path = it->second;
     look_in(last_);
   }
   if (path.empty()) return nullptr;
@@ -151,14 +159,18 @@ std::vector<std::string> LibraryFinder::missing(const ElfFile& file, const fs::p
   for (const std::string& name : file.needed) {
     const Library* library = find(name, own);
     if (library == nullptr) {
-      out.push_back("needs the library \"" + printable(name) + "\", which is not on this system; install the package that has it");
+      out.push_back("needs the library \"" + printable(name) +
+                    "\", which is not on this system; install the package that has it");
       continue;
     }
     if (!library->readable) continue;  // dlopen will say
     for (const ElfVersionNeed& need : file.needed_versions) {
       if (need.library != name || need.weak) continue;
-      if (std::find(library->versions.begin(), library->versions.end(), need.version) != library->versions.end()) continue;
-      out.push_back("needs " + printable(need.version) + " of " + printable(name) + ", but " + library->path.string() +
+      if (std::find(library->versions.begin(), library->versions.end(), need.version) !=
+          library->versions.end())
+        continue;
+      out.push_back("needs " + printable(need.version) + " of " + printable(name) + ", but " +
+                    library->path.string() +
                     " is older; build the plugin on this system or update the library");
     }
   }

@@ -30,7 +30,8 @@ class LibraryFinder {
     bool readable = false;  // its versions are known
     std::vector<std::string> versions;
   };
-  const Library* find(const std::string& name, const std::vector<std::filesystem::path>& own_folders);
+  const Library* find(const std::string& name,
+                      const std::vector<std::filesystem::path>& own_folders);
 
   std::map<std::string, std::filesystem::path> known_;  // loaded, or in the system's cache
   std::vector<std::filesystem::path> first_, last_;     // folders before and after known_
@@ -42,6 +43,7 @@ class LibraryFinder {
 std::vector<std::pair<std::string, std::string>> read_library_cache(std::string_view text);
 
 /// The runpath's folders with $ORIGIN put in; relative ones are left out.
-std::vector<std::filesystem::path> runpath_folders(std::string_view runpath, const std::filesystem::path& folder);
+std::vector<std::filesystem::path> runpath_folders(std::string_view runpath,
+                                                   const std::filesystem::path& folder);
 
 }  // namespace dovetail::core

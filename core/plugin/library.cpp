@@ -25,24 +25,28 @@ namespace fs = std::filesystem;
 std::string linker_text(const fs::path& path) {
   const char* text = dlerror();
   std::string out = text != nullptr ? text : "the dynamic linker gives no reason";
-  if (const std::string prefix = path.string() + ": "; out.starts_with(prefix)) out.erase(0, prefix.size());
+  if (const std::string prefix = path.string() + ": "; out.starts_with(prefix))
+    out.erase(0, prefix.size());
   return printable(out);
 }
 
 Status compare(const char* what, dvt_str descriptor, const std::string& manifest) {
   if (text_of(descriptor) == manifest) return Status::ok();
-  return bad_format("its descriptor says " + std::string(what) + " \"" + printable(text_of(descriptor)) + "\", its manifest \"" +
-                    printable(manifest) + "\"; build it again");
+  return bad_format("its descriptor says " + std::string(what) + " \"" +
+                    printable(text_of(descriptor)) + "\", its manifest \"" + printable(manifest) +
+                    "\"; build it again");
 }
 
 Status check_descriptor(const dvt_plugin_v1* p, const Manifest& m) {
   if (p == nullptr) return unsupported("gives no descriptor for this program's interface");
   if (p->abi_major != DVT_ABI_MAJOR) {
-    return {Code::kVersion, "its descriptor is of plugin interface " + std::to_string(p->abi_major) + ", this program has " +
+    return {Code::kVersion, "its descriptor is of plugin interface " +
+                                std::to_string(p->abi_major) + ", this program has " +
                                 std::to_string(DVT_ABI_MAJOR)};
   }
   if (!DVT_HAS(p, get_interface) || p->start == nullptr || p->stop == nullptr) {
-    return bad_format("its descriptor is too short (" + std::to_string(p->struct_size) + " bytes) or lacks a function");
+    return bad_format("its descriptor is too short (" + std::to_string(p->struct_size) +
+                      " bytes) or lacks a function");
   }
   DVT_TRY(compare("interface draft", p->abi_hash, m.abi_hash));
   DVT_TRY(compare("id", p->id, m.id));
@@ -55,13 +59,15 @@ Status check_descriptor(const dvt_plugin_v1* p, const Manifest& m) {
 
 Result<SealedCopy> SealedCopy::make(const File& file) {
   if (file.size() > kMostBytes) {
-    return unsupported("has " + bytes_text(file.size()) + ", more than the " + bytes_text(kMostBytes) + " that are copied");
+    return unsupported("has " + bytes_text(file.size()) + ", more than the " +
+                       bytes_text(kMostBytes) + " that are copied");
   }
   const int fd = memfd_create("dovetail-plugin", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (fd < 0) return unsupported("no memory files: " + errno_text(errno));
   SealedCopy copy(fd);
   std::error_code error;
-  if (!fs::exists(copy.path(), error)) return unsupported("memory files cannot be opened by name: /proc is not mounted");
+  if (!fs::exists(copy.path(), error))
+    return unsupported("memory files cannot be opened by name: /proc is not mounted");
   std::vector<char> part(size_t{1} << 20);
   for (uint64_t at = 0; at < file.size();) {
     const uint64_t n = std::min<uint64_t>(part.size(), file.size() - at);
@@ -84,7 +90,9 @@ SealedCopy::~SealedCopy() {
   if (fd_ >= 0) ::close(fd_);
 }
 
-fs::path SealedCopy::path() const { return "/proc/self/fd/" + std::to_string(fd_); }
+fs::path SealedCopy::path() const {
+  return "/proc/self/fd/" + std::to_string(fd_);
+}
 
 Result<const dvt_plugin_v1*> load_library(const fs::path& path, const Manifest& manifest) {
   namespace dll = boost::dll;
@@ -92,7 +100,8 @@ Result<const dvt_plugin_v1*> load_library(const fs::path& path, const Manifest& 
   try {
     // Boost.DLL opens the program itself when it is given the program's path.
     std::error_code ignored;
-    if (fs::equivalent(path, "/proc/self/exe", ignored)) return bad_format("is this program itself");
+    if (fs::equivalent(path, "/proc/self/exe", ignored))
+      return bad_format("is this program itself");
     dll::shared_library library;
     std::error_code error;
     dlerror();

@@ -40,10 +40,12 @@ class SealedCopy {
 /// Loads the library and asks for its descriptor, which must say what its manifest says.
 /// `path` is absolute and without links, or a SealedCopy's.
 /// errors  kFormat, kUnsupported with the dynamic linker's words; kVersion: another interface.
-Result<const dvt_plugin_v1*> load_library(const std::filesystem::path& path, const Manifest& manifest);
+Result<const dvt_plugin_v1*> load_library(const std::filesystem::path& path,
+                                          const Manifest& manifest);
 
 /// Loads, starts, drains and stops the plugin in a child process, at most `limit_ms`.
 /// errors  kUnsupported: it crashed, hung or refused, with the reason. kIo: no child could be made.
-Status probe_in_child(const std::filesystem::path& path, const Manifest& manifest, int limit_ms = 5000);
+Status probe_in_child(const std::filesystem::path& path, const Manifest& manifest,
+                      int limit_ms = 5000);
 
 }  // namespace dovetail::core

@@ -18,7 +18,8 @@ constexpr uint32_t kNoteType = 1;
 bool is_word(std::string_view text) {
   return !text.empty() && text.size() <= kMostWord && text.front() != '.' && text.front() != '-' &&
          std::all_of(text.begin(), text.end(), [](char c) {
-           return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.';
+           return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                  c == '_' || c == '-' || c == '.';
          });
 }
 
@@ -35,7 +36,8 @@ class ManifestReader {
   Result<std::string> word(const char* key) const {
     DVT_TRY(std::string value, text(key));
     if (is_word(value)) return value;
-    return bad_format(std::string("its manifest's \"") + key + "\" is \"" + printable(value.substr(0, kMostWord)) +
+    return bad_format(std::string("its manifest's \"") + key + "\" is \"" +
+                      printable(value.substr(0, kMostWord)) +
                       "\", expected letters, digits, '.', '_' and '-'");
   }
   Result<std::vector<std::string>> texts(const char* key) const {
@@ -52,7 +54,8 @@ class ManifestReader {
   Status version(int64_t& major, int64_t& minor) const {
     const Node* value = root_.find("abi");
     if (value == nullptr) return missing("abi");
-    if (!value->is_list() || value->items().size() != 2 || !value->items()[0].is_int() || !value->items()[1].is_int()) {
+    if (!value->is_list() || value->items().size() != 2 || !value->items()[0].is_int() ||
+        !value->items()[1].is_int()) {
       return wrong("abi", *value, "[major, minor]");
     }
     major = value->items()[0].as_int();
@@ -61,9 +64,12 @@ class ManifestReader {
   }
 
  private:
-  static Status missing(const char* key) { return bad_format(std::string("its manifest has no \"") + key + "\""); }
+  static Status missing(const char* key) {
+    return bad_format(std::string("its manifest has no \"") + key + "\"");
+  }
   static Status wrong(const char* key, const Node& value, const char* expected) {
-    return bad_format(std::string("its manifest's \"") + key + "\" has " + value.kind_name() + ", expected " + expected);
+    return bad_format(std::string("its manifest's \"") + key + "\" has " + value.kind_name() +
+                      ", expected " + expected);
   }
   const Node& root_;
 };
@@ -77,7 +83,10 @@ Result<Manifest> read_manifest(const ElfFile& file) {
     if (found != nullptr) return bad_format("has two manifests");
     found = &note;
   }
-  if (found == nullptr) return bad_format("has no manifest: it is not a Dovetail plugin, or was not built with dovetail_add_plugin()");
+  if (found == nullptr)
+    return bad_format(
+        "has no manifest: it is not a Dovetail plugin, or was not built with "
+        "dovetail_add_plugin()");
   if (found->content.size() > kMostBytes) return bad_format("its manifest is longer than 16 KiB");
   std::string_view json = found->content;
   while (!json.empty() && json.back() == '\0') json.remove_suffix(1);
@@ -86,7 +95,8 @@ Result<Manifest> read_manifest(const ElfFile& file) {
   limits.max_depth = 8;
   limits.max_values = 4096;
   DVT_TRY(const Node root, parse_json(json, "manifest", limits));
-  if (!root.is_map()) return bad_format(std::string("its manifest is ") + root.kind_name() + ", expected a map");
+  if (!root.is_map())
+    return bad_format(std::string("its manifest is ") + root.kind_name() + ", expected a map");
   const ManifestReader in(root);
   Manifest m;
   DVT_TRY(m.id, in.word("id"));

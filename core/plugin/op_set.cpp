@@ -9,7 +9,8 @@
 namespace dovetail::core {
 
 OpSet::OpSet() {
-  table_ = {sizeof(dvt_ops_v1), 0, this, [](void* self, dvt_str name, uint32_t rev) noexcept -> const dvt_op_v1* {
+  table_ = {sizeof(dvt_ops_v1), 0, this,
+            [](void* self, dvt_str name, uint32_t rev) noexcept -> const dvt_op_v1* {
               try {
                 return static_cast<OpSet*>(self)->find({name.p, static_cast<size_t>(name.n)}, rev);
               } catch (const std::exception&) {
@@ -30,7 +31,8 @@ Status OpSet::add(const dvt_op_v1* op) {
   const std::unique_lock lock(mutex_);
   const auto [it, is_new] = ops_.try_emplace({name, op->rev}, op);
   if (!is_new && it->second != op) {
-    return invalid("op \"" + printable(name) + "\" revision " + std::to_string(op->rev) + " is there from another plugin");
+    return invalid("op \"" + printable(name) + "\" revision " + std::to_string(op->rev) +
+                   " is there from another plugin");
   }
   return Status::ok();
 }

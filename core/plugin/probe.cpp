@@ -34,7 +34,8 @@ Status try_plugin(const std::filesystem::path& path, const Manifest& manifest) {
   return Status::ok();
 }
 
-[[noreturn]] void run_child(const std::filesystem::path& path, const Manifest& manifest, int report) {
+[[noreturn]] void run_child(const std::filesystem::path& path, const Manifest& manifest,
+                            int report) {
   setsid();  // its own children can be ended with it
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   const rlimit no_core{0, 0};
@@ -58,7 +59,9 @@ std::string listen(int fd, int limit_ms, bool* in_time) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(limit_ms);
   std::string out;
   for (;;) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now()).count();
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+                          end - std::chrono::steady_clock::now())
+                          .count();
     pollfd wait{fd, POLLIN, 0};
     const int ready = left <= 0 ? 0 : poll(&wait, 1, static_cast<int>(left));
     if (ready < 0 && errno == EINTR) continue;
@@ -80,7 +83,8 @@ std::string listen(int fd, int limit_ms, bool* in_time) {
 std::string end_text(int status) {
   if (WIFSIGNALED(status)) {
     const char* name = sigabbrev_np(WTERMSIG(status));
-    return std::string("crashed with SIG") + (name != nullptr ? name : std::to_string(WTERMSIG(status)).c_str());
+    return std::string("crashed with SIG") +
+           (name != nullptr ? name : std::to_string(WTERMSIG(status)).c_str());
   }
   return "ended the process with exit code " + std::to_string(WEXITSTATUS(status));
 }
@@ -105,7 +109,9 @@ Status probe_in_child(const std::filesystem::path& path, const Manifest& manifes
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
-  if (!in_time) return {Code::kBusy, "did not start and stop within " + std::to_string(limit_ms / 1000) + " s in the probe"};
+  if (!in_time)
+    return {Code::kBusy,
+            "did not start and stop within " + std::to_string(limit_ms / 1000) + " s in the probe"};
   if (report == "+") return Status::ok();
   if (!report.empty()) return unsupported(report.substr(1));
   return unsupported(end_text(status) + " when it was loaded in a child process");

@@ -25,7 +25,9 @@ std::optional<fs::path> verdict_folder(const PluginEnvironment& environment) {
 }
 
 bool matches_any(const std::vector<std::string>& globs, const std::string& id) {
-  return std::any_of(globs.begin(), globs.end(), [&](const std::string& glob) { return fnmatch(glob.c_str(), id.c_str(), 0) == 0; });
+  return std::any_of(globs.begin(), globs.end(), [&](const std::string& glob) {
+    return fnmatch(glob.c_str(), id.c_str(), 0) == 0;
+  });
 }
 
 bool has_key(const Candidate& c, std::string_view key) {
@@ -43,7 +45,8 @@ void refuse(Candidate& c, LoadStep step, Status reason) {
 }  // namespace
 
 bool is_meant(const Candidate& c, std::string_view plugin) {
-  return c.name == plugin || c.kind + "/" + c.name == plugin || c.file.path == plugin || (c.file.manifest && c.file.manifest->id == plugin);
+  return c.name == plugin || c.kind + "/" + c.name == plugin || c.file.path == plugin ||
+         (c.file.manifest && c.file.manifest->id == plugin);
 }
 
 std::vector<dvt_param> LoadedPlugin::params() const {
@@ -59,9 +62,13 @@ std::vector<dvt_param> LoadedPlugin::params() const {
 }
 
 PluginRegistry::PluginRegistry(const SearchOptions& options, HostServices& host)
-    : options_(options), host_(host), verdicts_(verdict_folder(options.environment)), places_(search_places(options)) {}
+    : options_(options),
+      host_(host),
+      verdicts_(verdict_folder(options.environment)),
+      places_(search_places(options)) {}
 
-Result<std::unique_ptr<PluginRegistry>> PluginRegistry::create(const SearchOptions& options, HostServices& host) {
+Result<std::unique_ptr<PluginRegistry>> PluginRegistry::create(const SearchOptions& options,
+                                                               HostServices& host) {
   std::unique_ptr<PluginRegistry> registry(new PluginRegistry(options, host));
   registry->look();
   return registry;
@@ -93,7 +100,8 @@ void PluginRegistry::look() {
       c.origin = place.origin;
       c.kind = c.file.manifest ? c.file.manifest->kind : path.parent_path().filename().string();
       c.name = c.file.manifest ? c.file.manifest->name : path.stem().string();
-      c.is_trusted = std::any_of(trusted.begin(), trusted.end(), [&](const fs::path& folder) { return is_below(real, folder); });
+      c.is_trusted = std::any_of(trusted.begin(), trusted.end(),
+                                 [&](const fs::path& folder) { return is_below(real, folder); });
       if (!c.file.is_good()) {
         refuse(c, c.file.findings[0].step, c.file.findings[0].status);
       } else {
@@ -121,7 +129,8 @@ void PluginRegistry::shadow() {
     for (size_t k = 0; k < i; ++k) {
       const Candidate& first = candidates_[k];
       if (first.state != Candidate::State::kFound) continue;
-      const bool same = first.file.manifest->id == later.file.manifest->id || (first.kind == later.kind && first.name == later.name);
+      const bool same = first.file.manifest->id == later.file.manifest->id ||
+                        (first.kind == later.kind && first.name == later.name);
       if (!same) continue;
       later.state = Candidate::State::kShadowed;
       later.shadowed_by = first.file.path.string();
@@ -137,10 +146,12 @@ Result<LoadedPlugin*> PluginRegistry::load(std::string_view kind, std::string_vi
   for (Candidate& c : candidates_) {
     if (c.kind != kind) continue;
     known.push_back(c.name);
-    if (c.name == name_or_id || (c.file.manifest && c.file.manifest->id == name_or_id)) matches.push_back(&c);
+    if (c.name == name_or_id || (c.file.manifest && c.file.manifest->id == name_or_id))
+      matches.push_back(&c);
   }
   if (!matches.empty()) return load_first(matches);
-  return not_found("there is no " + std::string(kind) + " plugin \"" + printable(name_or_id) + "\"", name_or_id, known);
+  return not_found("there is no " + std::string(kind) + " plugin \"" + printable(name_or_id) + "\"",
+                   name_or_id, known);
 }
 
 Result<LoadedPlugin*> PluginRegistry::find_by_key(std::string_view kind, std::string_view key) {
@@ -163,13 +174,16 @@ Result<LoadedPlugin*> PluginRegistry::load_first(const std::vector<Candidate*>& 
     if (c->state != Candidate::State::kRefused) {
       Result<LoadedPlugin*> loaded = load_candidate(*c);
       if (loaded) {
-        if (first_reason) log_warn("plugins", first_reason->message() + "; " + c->file.path.string() + " is used instead");
+        if (first_reason)
+          log_warn("plugins",
+                   first_reason->message() + "; " + c->file.path.string() + " is used instead");
         return loaded;
       }
     }
     if (!first_reason) {
-      first_reason = Status(c->reason.code(), c->kind + " plugin \"" + c->name + "\" cannot be used: " + c->file.path.string() + ": " +
-                                                  c->reason.message());
+      first_reason = Status(c->reason.code(), c->kind + " plugin \"" + c->name +
+                                                  "\" cannot be used: " + c->file.path.string() +
+                                                  ": " + c->reason.message());
     }
   }
   return *first_reason;
@@ -189,7 +203,8 @@ Result<LoadedPlugin*> PluginRegistry::load_candidate(Candidate& c) {
   plugin->manifest = *c.file.manifest;
   plugin->table = *table;
   CallFrame call;
-  const Status started = call.check(plugin->table->start(call, host_.table_for(c.kind + "/" + c.name), &plugin->self));
+  const Status started =
+      call.check(plugin->table->start(call, host_.table_for(c.kind + "/" + c.name), &plugin->self));
   if (!started) {
     refuse(c, LoadStep::kStart, Status(started.code(), "does not start: " + started.message()));
     return c.reason;
@@ -207,7 +222,8 @@ Result<const dvt_plugin_v1*> PluginRegistry::bring_in(const Candidate& c, LoadSt
   DVT_TRY(const std::shared_ptr<File> file, File::open(c.file.path));
   // A library that the plugin finds beside itself, or a size beyond the copy's: in place, after the probe.
   const bool in_place = c.file.elf->runpath.find("ORIGIN") != std::string::npos;
-  Result<SealedCopy> copy = in_place ? Result<SealedCopy>(unsupported("needs libraries beside it")) : SealedCopy::make(*file);
+  Result<SealedCopy> copy = in_place ? Result<SealedCopy>(unsupported("needs libraries beside it"))
+                                     : SealedCopy::make(*file);
   const fs::path path = copy ? copy->path() : c.file.path;
 
   DVT_TRY(const std::shared_ptr<File> what_runs, File::open(path, c.file.path.string()));
@@ -225,7 +241,8 @@ Result<const dvt_plugin_v1*> PluginRegistry::bring_in(const Candidate& c, LoadSt
   if (!verdict) {
     verdict = probe_in_child(path, *c.file.manifest);
     // Running out of time or processes says little about the plugin.
-    if (verdict->code() == Code::kOk || verdict->code() == Code::kUnsupported) verdicts_.remember(sha256, *verdict);
+    if (verdict->code() == Code::kOk || verdict->code() == Code::kUnsupported)
+      verdicts_.remember(sha256, *verdict);
   }
   DVT_TRY(*verdict);
   *step = LoadStep::kLoad;
@@ -237,19 +254,23 @@ Result<const dvt_plugin_v1*> PluginRegistry::bring_in(const Candidate& c, LoadSt
 void PluginRegistry::try_out(std::string_view plugin) {
   const std::lock_guard lock(mutex_);
   for (Candidate& c : candidates_) {
-    const bool untried = c.state == Candidate::State::kFound || c.state == Candidate::State::kShadowed;
+    const bool untried =
+        c.state == Candidate::State::kFound || c.state == Candidate::State::kShadowed;
     if (!untried || !is_meant(c, plugin)) continue;
-    if (Status tried = probe_in_child(c.file.path, *c.file.manifest); !tried) refuse(c, LoadStep::kProbe, std::move(tried));
+    if (Status tried = probe_in_child(c.file.path, *c.file.manifest); !tried)
+      refuse(c, LoadStep::kProbe, std::move(tried));
   }
 }
 
-Status PluginRegistry::not_found(const std::string& what, std::string_view wanted, const std::vector<std::string>& known) const {
+Status PluginRegistry::not_found(const std::string& what, std::string_view wanted,
+                                 const std::vector<std::string>& known) const {
   std::string message = what;
   const std::string near = nearest_name(wanted, known);
   if (!near.empty()) message += "; nearest: \"" + near + "\"";
   std::string looked;
   for (const SearchPlace& place : places_) {
-    looked += (looked.empty() ? "" : ", ") + place.path.string() + (place.problem.empty() ? "" : " (" + place.problem + ")");
+    looked += (looked.empty() ? "" : ", ") + place.path.string() +
+              (place.problem.empty() ? "" : " (" + place.problem + ")");
   }
   return invalid(message + "; looked in " + (looked.empty() ? "no folder" : looked));
 }

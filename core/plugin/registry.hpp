@@ -26,9 +26,9 @@ struct Candidate {
   enum class State : uint8_t { kFound, kLoaded, kRefused, kShadowed };
 
   Inspection file;
-  std::string origin;        // the place it was found in
-  std::string kind, name;    // of the manifest; of the path where there is none
-  bool is_trusted = false;   // loads in place, without a probe
+  std::string origin;       // the place it was found in
+  std::string kind, name;   // of the manifest; of the path where there is none
+  bool is_trusted = false;  // loads in place, without a probe
   State state = State::kFound;
   LoadStep step = LoadStep::kFile;  // where it was refused
   Status reason;                    // why
@@ -55,7 +55,8 @@ struct LoadedPlugin {
 class PluginRegistry {
  public:
   /// Looks for plugins. `host` must outlive the registry.
-  static Result<std::unique_ptr<PluginRegistry>> create(const SearchOptions& options, HostServices& host);
+  static Result<std::unique_ptr<PluginRegistry>> create(const SearchOptions& options,
+                                                        HostServices& host);
   /// Drains and stops the plugins, last started first.
   ~PluginRegistry();
   PluginRegistry(const PluginRegistry&) = delete;
@@ -90,7 +91,8 @@ class PluginRegistry {
   Result<LoadedPlugin*> load_first(const std::vector<Candidate*>& matches);
   Result<LoadedPlugin*> load_candidate(Candidate& candidate);
   Result<const dvt_plugin_v1*> bring_in(const Candidate& candidate, LoadStep* step);
-  Status not_found(const std::string& what, std::string_view wanted, const std::vector<std::string>& known) const;
+  Status not_found(const std::string& what, std::string_view wanted,
+                   const std::vector<std::string>& known) const;
 
   const SearchOptions options_;
   HostServices& host_;

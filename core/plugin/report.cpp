@@ -60,7 +60,9 @@ const char* state_name(Candidate::State state) {
   return "unknown";
 }
 
-bool counts(const Candidate& c) { return c.state == Candidate::State::kFound || c.state == Candidate::State::kLoaded; }
+bool counts(const Candidate& c) {
+  return c.state == Candidate::State::kFound || c.state == Candidate::State::kLoaded;
+}
 
 std::vector<const Candidate*> candidates_for(PluginRegistry& registry, std::string_view plugin) {
   registry.try_out(plugin);
@@ -87,7 +89,8 @@ std::string verdict_text(const Candidate& c) {
 
 std::string reason_text(const Candidate& c) {
   if (c.state == Candidate::State::kRefused) return c.reason.message();
-  if (c.state == Candidate::State::kShadowed) return c.shadowed_by + " comes first; remove one of them";
+  if (c.state == Candidate::State::kShadowed)
+    return c.shadowed_by + " comes first; remove one of them";
   return {};
 }
 
@@ -109,7 +112,8 @@ Node candidate_node(const Candidate& c) {
     out.set("step", Node::make_string(step_name(c.step)));
     out.set("reason", Node::make_string(c.reason.message()));
   }
-  if (c.state == Candidate::State::kShadowed) out.set("shadowed_by", Node::make_string(c.shadowed_by));
+  if (c.state == Candidate::State::kShadowed)
+    out.set("shadowed_by", Node::make_string(c.shadowed_by));
   return out;
 }
 
@@ -128,7 +132,8 @@ Node places_node(const PluginRegistry& registry) {
 std::string places_text(const PluginRegistry& registry) {
   Table rows;
   for (const SearchPlace& place : registry.places()) {
-    rows.push_back({place.origin, place.path.string() + (place.problem.empty() ? "" : "  (" + place.problem + ")")});
+    rows.push_back({place.origin, place.path.string() +
+                                      (place.problem.empty() ? "" : "  (" + place.problem + ")")});
   }
   return "searched, first wins:\n" + table_text(rows, "  ");
 }
@@ -137,11 +142,15 @@ Status nothing_found(const PluginRegistry& registry, std::string_view plugin) {
   std::vector<std::string> names;
   std::string places;
   for (const Candidate& c : registry.candidates()) names.push_back(c.name);
-  for (const SearchPlace& place : registry.places()) places += (places.empty() ? "" : ", ") + place.path.string();
-  return invalid("no file is a candidate for plugin \"" + printable(plugin) + "\"" + did_you_mean(plugin, names) + "; looked in " + places);
+  for (const SearchPlace& place : registry.places())
+    places += (places.empty() ? "" : ", ") + place.path.string();
+  return invalid("no file is a candidate for plugin \"" + printable(plugin) + "\"" +
+                 did_you_mean(plugin, names) + "; looked in " + places);
 }
 
-const char* yes_or_no(bool value) { return value ? "yes" : "no"; }
+const char* yes_or_no(bool value) {
+  return value ? "yes" : "no";
+}
 
 }  // namespace
 
@@ -153,7 +162,8 @@ std::string plugins_list_text(const PluginRegistry& registry) {
     n_shadowed += c.state == Candidate::State::kShadowed;
     if (!counts(c)) continue;
     const std::string keys = joined(c.file.manifest->keys);
-    by_kind[c.kind].push_back({c.name, printable(c.file.manifest->version), c.file.manifest->id, c.origin, keys.empty() ? "" : "for " + keys});
+    by_kind[c.kind].push_back({c.name, printable(c.file.manifest->version), c.file.manifest->id,
+                               c.origin, keys.empty() ? "" : "for " + keys});
   }
   std::string out;
   for (auto& [kind, rows] : by_kind) {
@@ -162,10 +172,12 @@ std::string plugins_list_text(const PluginRegistry& registry) {
   }
   if (by_kind.empty()) out += "no plugins\n" + places_text(registry);
   if (n_refused + n_shadowed > 0) {
-    out += "\n" + std::to_string(n_refused) + " refused, " + std::to_string(n_shadowed) + " shadowed; the reasons: dovetail plugins explain NAME\n";
+    out += "\n" + std::to_string(n_refused) + " refused, " + std::to_string(n_shadowed) +
+           " shadowed; the reasons: dovetail plugins explain NAME\n";
     Table rows;
     for (const Candidate& c : registry.candidates()) {
-      if (!counts(c)) rows.push_back({c.kind + "/" + c.name, verdict_text(c), c.file.path.string()});
+      if (!counts(c))
+        rows.push_back({c.kind + "/" + c.name, verdict_text(c), c.file.path.string()});
     }
     out += table_text(rows, "  ");
   }
@@ -184,15 +196,21 @@ Node plugins_list_node(const PluginRegistry& registry) {
 Result<std::string> plugin_explain_text(PluginRegistry& registry, std::string_view plugin) {
   const std::vector<const Candidate*> found = candidates_for(registry, plugin);
   if (found.empty()) return nothing_found(registry, plugin);
-  std::string out = std::to_string(found.size()) + (found.size() == 1 ? " candidate" : " candidates") + " for \"" + printable(plugin) + "\", first wins:\n";
+  std::string out = std::to_string(found.size()) +
+                    (found.size() == 1 ? " candidate" : " candidates") + " for \"" +
+                    printable(plugin) + "\", first wins:\n";
   for (size_t i = 0; i < found.size(); ++i) {
     const Candidate& c = *found[i];
     out += "  " + std::to_string(i + 1) + ". " + c.file.path.string() + "\n";
     Table rows = {{"found in", c.origin}};
-    if (c.file.manifest) rows.push_back({"is", c.file.manifest->id + " " + printable(c.file.manifest->version) + " (" + c.kind + "/" + c.name + ")"});
-    rows.push_back({"loads", c.is_trusted ? "in place: it came with the program" : "as a sealed copy, after a probe in a child process"});
+    if (c.file.manifest)
+      rows.push_back({"is", c.file.manifest->id + " " + printable(c.file.manifest->version) + " (" +
+                                c.kind + "/" + c.name + ")"});
+    rows.push_back({"loads", c.is_trusted ? "in place: it came with the program"
+                                          : "as a sealed copy, after a probe in a child process"});
     rows.push_back({"verdict", verdict_text(c)});
-    if (const std::string reason = reason_text(c); !reason.empty()) rows.push_back({"because", printable(reason)});
+    if (const std::string reason = reason_text(c); !reason.empty())
+      rows.push_back({"because", printable(reason)});
     out += table_text(rows, "     ");
   }
   return out + places_text(registry);
@@ -221,39 +239,46 @@ std::string inspection_text(const Inspection& in) {
   std::string out = in.path.string() + " (" + bytes_text(in.size) + ")\n";
   if (in.manifest) {
     const Manifest& m = *in.manifest;
-    out += "manifest\n" + table_text({{"id", m.id},
-                                      {"kind", m.kind},
-                                      {"name", m.name},
-                                      {"version", printable(m.version)},
-                                      {"provides", joined(m.provides)},
-                                      {"keys", joined(m.keys)},
-                                      {"interface", std::to_string(m.abi_major) + "." + std::to_string(m.abi_minor) + ", draft " + printable(m.abi_hash)},
-                                      {"compiler", printable(m.compiler)},
-                                      {"sanitizer", printable(m.sanitizer)}},
-                                     "  ");
+    out +=
+        "manifest\n" +
+        table_text({{"id", m.id},
+                    {"kind", m.kind},
+                    {"name", m.name},
+                    {"version", printable(m.version)},
+                    {"provides", joined(m.provides)},
+                    {"keys", joined(m.keys)},
+                    {"interface", std::to_string(m.abi_major) + "." + std::to_string(m.abi_minor) +
+                                      ", draft " + printable(m.abi_hash)},
+                    {"compiler", printable(m.compiler)},
+                    {"sanitizer", printable(m.sanitizer)}},
+                   "  ");
   }
   if (in.elf) {
     const ElfFile& elf = *in.elf;
     std::map<std::string, std::vector<std::string>> versions;
-    for (const ElfVersionNeed& need : elf.needed_versions) versions[need.library].push_back(need.version);
+    for (const ElfVersionNeed& need : elf.needed_versions)
+      versions[need.library].push_back(need.version);
     Table needs;
-    for (const std::string& library : elf.needed) needs.push_back({printable(library), joined(versions[library])});
+    for (const std::string& library : elf.needed)
+      needs.push_back({printable(library), joined(versions[library])});
     out += "needs\n" + (needs.empty() ? std::string("  nothing\n") : table_text(needs, "  "));
-    out += "file\n" + table_text({{"machine", machine_name(elf.machine)},
-                                  {"exports", joined(elf.exported)},
-                                  {"runpath", elf.runpath.empty() ? "none" : printable(elf.runpath)},
-                                  {"relro", yes_or_no(elf.relro)},
-                                  {"bound at load", yes_or_no(elf.bind_now)},
-                                  {"text relocations", yes_or_no(elf.text_relocations)},
-                                  {"executable stack", yes_or_no(elf.executable_stack)},
-                                  {"writable code", yes_or_no(elf.writable_code)},
-                                  {"static TLS", yes_or_no(elf.static_tls)},
-                                  {"unique symbols", std::to_string(elf.n_unique_symbols)}},
-                                 "  ");
+    out +=
+        "file\n" + table_text({{"machine", machine_name(elf.machine)},
+                               {"exports", joined(elf.exported)},
+                               {"runpath", elf.runpath.empty() ? "none" : printable(elf.runpath)},
+                               {"relro", yes_or_no(elf.relro)},
+                               {"bound at load", yes_or_no(elf.bind_now)},
+                               {"text relocations", yes_or_no(elf.text_relocations)},
+                               {"executable stack", yes_or_no(elf.executable_stack)},
+                               {"writable code", yes_or_no(elf.writable_code)},
+                               {"static TLS", yes_or_no(elf.static_tls)},
+                               {"unique symbols", std::to_string(elf.n_unique_symbols)}},
+                              "  ");
   }
   if (in.is_good()) return out + "verdict\n  passes every check before loading\n";
   Table findings;
-  for (const Finding& f : in.findings) findings.push_back({step_name(f.step), printable(f.status.message())});
+  for (const Finding& f : in.findings)
+    findings.push_back({step_name(f.step), printable(f.status.message())});
   return out + "verdict\n  is refused\n" + table_text(findings, "  ");
 }
 
@@ -280,7 +305,8 @@ Node inspection_node(const Inspection& in) {
   if (in.elf) {
     const ElfFile& elf = *in.elf;
     Node versions = Node::make_list();
-    for (const ElfVersionNeed& need : elf.needed_versions) versions.items().push_back(Node::make_string(need.library + " " + need.version));
+    for (const ElfVersionNeed& need : elf.needed_versions)
+      versions.items().push_back(Node::make_string(need.library + " " + need.version));
     Node node = Node::make_map();
     node.set("machine", Node::make_string(machine_name(elf.machine)));
     node.set("needed", list_node(elf.needed));

@@ -18,7 +18,9 @@ std::optional<std::string> variable(const char* name) {
 }
 
 /// XDG's rule: a variable that is no absolute path does not count.
-std::optional<fs::path> user_folder(const std::optional<std::string>& xdg, const std::optional<std::string>& home, const char* below_home) {
+std::optional<fs::path> user_folder(const std::optional<std::string>& xdg,
+                                    const std::optional<std::string>& home,
+                                    const char* below_home) {
   if (xdg && fs::path(*xdg).is_absolute()) return fs::path(*xdg) / "dovetail";
   if (home && fs::path(*home).is_absolute()) return fs::path(*home) / below_home / "dovetail";
   return std::nullopt;
@@ -34,7 +36,8 @@ std::string problem_of(const fs::path& path) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
   if (!fs::exists(status)) return "does not exist";
-  if (!fs::is_directory(status) && !fs::is_regular_file(status)) return "is neither a folder nor a file";
+  if (!fs::is_directory(status) && !fs::is_regular_file(status))
+    return "is neither a folder nor a file";
   if (fs::is_directory(status)) {
     fs::directory_iterator(path, error);
     if (error) return "cannot be read";
@@ -46,13 +49,17 @@ std::string problem_of(const fs::path& path) {
 
 PluginEnvironment PluginEnvironment::read() {
   if (getauxval(AT_SECURE) != 0) return {};
-  return {variable("DOVETAIL_PLUGIN_PATH"), variable("XDG_DATA_HOME"), variable("XDG_CACHE_HOME"), variable("HOME")};
+  return {variable("DOVETAIL_PLUGIN_PATH"), variable("XDG_DATA_HOME"), variable("XDG_CACHE_HOME"),
+          variable("HOME")};
 }
 
 std::vector<SearchPlace> search_places(const SearchOptions& options) {
   std::vector<SearchPlace> out;
-  const auto add = [&](const fs::path& path, const char* origin) { out.push_back({path, origin, problem_of(path)}); };
-  for (const std::string& path : options.paths) add(fs::absolute(path).lexically_normal(), "plugins.path");
+  const auto add = [&](const fs::path& path, const char* origin) {
+    out.push_back({path, origin, problem_of(path)});
+  };
+  for (const std::string& path : options.paths)
+    add(fs::absolute(path).lexically_normal(), "plugins.path");
   if (options.environment.plugin_path) {
     const std::string& list = *options.environment.plugin_path;
     for (size_t begin = 0; begin <= list.size();) {
@@ -66,9 +73,11 @@ std::vector<SearchPlace> search_places(const SearchOptions& options) {
       begin = end + 1;
     }
   }
-  const auto data = user_folder(options.environment.data_home, options.environment.home, ".local/share");
+  const auto data =
+      user_folder(options.environment.data_home, options.environment.home, ".local/share");
   if (data) add(*data / "plugins", "your plugins");
-  if (const fs::path prefix = prefix_of(options.program); !prefix.empty()) add(prefix / "lib/dovetail/plugins", "installed plugins");
+  if (const fs::path prefix = prefix_of(options.program); !prefix.empty())
+    add(prefix / "lib/dovetail/plugins", "installed plugins");
   return out;
 }
 
@@ -80,11 +89,14 @@ std::vector<fs::path> plugin_files(const SearchPlace& place) {
   const auto take = [&](const fs::path& path) {
     if (path.extension() == ".so" && fs::is_regular_file(path, error)) out.push_back(path);
   };
-  for (fs::directory_iterator it(place.path, error), end; !error && it != end; it.increment(error)) {
+  for (fs::directory_iterator it(place.path, error), end; !error && it != end;
+       it.increment(error)) {
     take(it->path());
     std::error_code inner;
     if (!fs::is_directory(it->path(), inner)) continue;
-    for (fs::directory_iterator file(it->path(), inner), last; !inner && file != last; file.increment(inner)) take(file->path());
+    for (fs::directory_iterator file(it->path(), inner), last; !inner && file != last;
+         file.increment(inner))
+      take(file->path());
   }
   std::sort(out.begin(), out.end());
   return out;
@@ -103,7 +115,8 @@ std::optional<fs::path> user_cache_folder(const PluginEnvironment& environment) 
 }
 
 bool is_below(const fs::path& path, const fs::path& folder) {
-  return std::mismatch(folder.begin(), folder.end(), path.begin(), path.end()).first == folder.end();
+  return std::mismatch(folder.begin(), folder.end(), path.begin(), path.end()).first ==
+         folder.end();
 }
 
 }  // namespace dovetail::core

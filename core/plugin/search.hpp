@@ -23,7 +23,8 @@ struct PluginEnvironment {
 };
 
 struct SearchOptions {
-  std::vector<std::string> paths;        // the config's; relative ones are taken from the current directory
+  std::vector<std::string>
+      paths;  // the config's; relative ones are taken from the current directory
   std::vector<std::string> allow, deny;  // globs over ids; an empty allow allows all
   std::string program;                   // path of the program that runs
   PluginEnvironment environment = PluginEnvironment::read();
@@ -31,8 +32,9 @@ struct SearchOptions {
 
 struct SearchPlace {
   std::filesystem::path path;  // a folder, or one file
-  std::string origin;          // "plugins.path", "DOVETAIL_PLUGIN_PATH", "your plugins", "installed plugins"
-  std::string problem;         // why it is not searched; empty if it is
+  std::string
+      origin;  // "plugins.path", "DOVETAIL_PLUGIN_PATH", "your plugins", "installed plugins"
+  std::string problem;  // why it is not searched; empty if it is
 };
 
 /// The places in order; those that cannot be searched come with their problem.

@@ -29,15 +29,18 @@ std::optional<Status> Verdicts::find(const std::string& sha256) const {
   if (!text) return std::nullopt;
   if (*text == kGood) return Status::ok();
   if (!text->starts_with(kBad)) return std::nullopt;
-  return unsupported(text->substr(kBad.size()) + " (found earlier; remove " + file_of(sha256).string() + " to try again)");
+  return unsupported(text->substr(kBad.size()) + " (found earlier; remove " +
+                     file_of(sha256).string() + " to try again)");
 }
 
 void Verdicts::remember(const std::string& sha256, const Status& verdict) const {
   if (!folder_) return;
   std::error_code error;
   std::filesystem::create_directories(*folder_, error);
-  const std::string text = verdict.is_ok() ? std::string(kGood) : std::string(kBad) + verdict.message();
-  if (const Status written = write_file(file_of(sha256), text); !written) log_debug("plugins", written.message());
+  const std::string text =
+      verdict.is_ok() ? std::string(kGood) : std::string(kBad) + verdict.message();
+  if (const Status written = write_file(file_of(sha256), text); !written)
+    log_debug("plugins", written.message());
 }
 
 }  // namespace dovetail::core

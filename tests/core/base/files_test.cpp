@@ -37,7 +37,9 @@ class FilesTest : public testing::Test {
     std::ifstream in(root_ / file);
     return {std::istreambuf_iterator<char>(in), {}};
   }
-  size_t n_entries() { return static_cast<size_t>(std::distance(fs::directory_iterator(root_), {})); }
+  size_t n_entries() {
+    return static_cast<size_t>(std::distance(fs::directory_iterator(root_), {}));
+  }
   fs::path root_;
 };
 
@@ -49,7 +51,8 @@ TEST_F(FilesTest, ReadsAndMapsTheSameBytes) {
   EXPECT_EQ(*(*file)->read_all(), "hello, world");
   const auto bytes = (*file)->map();
   ASSERT_TRUE(bytes);
-  EXPECT_EQ(std::string(reinterpret_cast<const char*>(bytes->data()), bytes->size()), "hello, world");
+  EXPECT_EQ(std::string(reinterpret_cast<const char*>(bytes->data()), bytes->size()),
+            "hello, world");
   EXPECT_EQ((*file)->map()->data(), bytes->data()) << "mapped once";
   EXPECT_EQ((*file)->read_all(11).status().message(), "a: has 12 bytes, expected at most 11 bytes");
 }
@@ -64,10 +67,12 @@ TEST_F(FilesTest, AnEmptyFileIsAFile) {
 }
 
 TEST_F(FilesTest, OnlyRegularFilesAreOpened) {
-  EXPECT_EQ(File::open(root_ / "none", "x/none").status().message(), "x/none: cannot open: no such file or directory");
+  EXPECT_EQ(File::open(root_ / "none", "x/none").status().message(),
+            "x/none: cannot open: no such file or directory");
   EXPECT_EQ(File::open(root_, "root").status().message(), "root: is a folder, expected a file");
   ASSERT_EQ(mkfifo((root_ / "pipe").c_str(), 0600), 0);
-  EXPECT_EQ(File::open(root_ / "pipe", "pipe").status().message(), "pipe: is a pipe, expected a file");
+  EXPECT_EQ(File::open(root_ / "pipe", "pipe").status().message(),
+            "pipe: is a pipe, expected a file");
   EXPECT_EQ(File::open("/dev/zero").status().message(), "/dev/zero: is a device, expected a file");
 }
 
@@ -99,13 +104,15 @@ TEST_F(FilesTest, WithoutCommitNothingChanges) {
 TEST_F(FilesTest, SaysWhyItCannotWrite) {
   EXPECT_EQ(write_file(root_ / "no" / "such", "x").message(),
             (root_ / "no" / "such").string() + ": cannot write there: no such file or directory");
-  EXPECT_EQ(write_file(root_, "x").message(), root_.string() + ": is a folder, expected a file to write");
+  EXPECT_EQ(write_file(root_, "x").message(),
+            root_.string() + ": is a folder, expected a file to write");
 }
 
 TEST_F(FilesTest, AFullDiskIsOneClearLine) {
   const Status status = write_file("/dev/full", "x");
   EXPECT_EQ(status.code(), Code::kIo);
-  EXPECT_EQ(status.message(), "/dev/full: the disk is full after 0 bytes; free some space or write somewhere else");
+  EXPECT_EQ(status.message(),
+            "/dev/full: the disk is full after 0 bytes; free some space or write somewhere else");
 }
 
 TEST_F(FilesTest, AFailedWriteLeavesNothingBehind) {
@@ -158,14 +165,16 @@ TEST_F(FilesTest, FolderRefusesNamesThatLeaveIt) {
   const auto folder = Folder::open(root_ / "model");
   ASSERT_TRUE(folder);
   const auto why = [&](std::string_view name) { return folder->open_file(name).status(); };
-  for (const std::string_view name : {"../x.safetensors", "..", "a/../../x.safetensors", "sub/../a"}) {
+  for (const std::string_view name :
+       {"../x.safetensors", "..", "a/../../x.safetensors", "sub/../a"}) {
     EXPECT_EQ(why(name).code(), Code::kInvalid) << name;
     EXPECT_NE(why(name).message().find("leads outside"), std::string::npos) << why(name).message();
   }
   EXPECT_NE(why("").message().find("is empty"), std::string::npos);
   EXPECT_NE(why("/etc/passwd").message().find("is an absolute path"), std::string::npos);
   EXPECT_NE(why("a\\..\\x").message().find("has a backslash"), std::string::npos);
-  EXPECT_NE(why(std::string_view("a\0b", 3)).message().find("\"a\\x00b\" is not a file name"), std::string::npos);
+  EXPECT_NE(why(std::string_view("a\0b", 3)).message().find("\"a\\x00b\" is not a file name"),
+            std::string::npos);
   EXPECT_EQ(why("missing").code(), Code::kIo);
 
   fs::create_symlink("a", root_ / "model" / "near");
@@ -174,7 +183,8 @@ TEST_F(FilesTest, FolderRefusesNamesThatLeaveIt) {
   fs::create_symlink("loop", root_ / "model" / "loop");
   EXPECT_EQ(*folder->read("near"), "inside");
   EXPECT_EQ(why("far").code(), Code::kInvalid);
-  EXPECT_NE(why("far").message().find("is a link to " + (root_ / "x.safetensors").string()), std::string::npos);
+  EXPECT_NE(why("far").message().find("is a link to " + (root_ / "x.safetensors").string()),
+            std::string::npos);
   EXPECT_EQ(why("side/a").code(), Code::kInvalid);
   EXPECT_FALSE(folder->has("far"));
   EXPECT_EQ(why("loop").code(), Code::kIo);
@@ -193,7 +203,8 @@ TEST_F(FilesTest, LinksOfAHuggingFaceCacheAreFollowed) {
     ASSERT_TRUE(folder);
     EXPECT_EQ(*folder->read("model.safetensors"), "weights");
     EXPECT_EQ(folder->open_file("stolen.safetensors").status().code(), Code::kInvalid);
-    EXPECT_EQ(folder->open_file("../../blobs/abc").status().code(), Code::kInvalid) << "a name, not a link";
+    EXPECT_EQ(folder->open_file("../../blobs/abc").status().code(), Code::kInvalid)
+        << "a name, not a link";
   }
 }
 
@@ -213,12 +224,15 @@ TEST(Printable, EscapesWhatWouldDriveATerminal) {
 
 // FIPS 180-4 examples.
 TEST(Sha256, EqualsItsPublishedVectors) {
-  const auto hex = [](std::string_view s) { return sha256_hex(std::as_bytes(std::span(s.data(), s.size()))); };
+  const auto hex = [](std::string_view s) {
+    return sha256_hex(std::as_bytes(std::span(s.data(), s.size())));
+  };
   EXPECT_EQ(hex(""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
   EXPECT_EQ(hex("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
   EXPECT_EQ(hex("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq"),
             "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
-  EXPECT_EQ(hex(std::string(1000000, 'a')), "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+  EXPECT_EQ(hex(std::string(1000000, 'a')),
+            "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
 
 }  // namespace

@@ -25,11 +25,13 @@ TEST(ThreadPool, CoversEveryIndexOnceForAnyGrain) {
       std::vector<std::atomic<int>> hits(n);
       std::atomic<bool> in_range{true};
       pool.parallel_for(n, grain, [&](uint64_t begin, uint64_t end, uint32_t lane) {
-        if (lane >= 3 || begin >= end || end - begin > std::max<uint64_t>(grain, 1)) in_range = false;
+        if (lane >= 3 || begin >= end || end - begin > std::max<uint64_t>(grain, 1))
+          in_range = false;
         for (uint64_t i = begin; i < end; ++i) ++hits[i];
       });
       EXPECT_TRUE(in_range);
-      for (uint64_t i = 0; i < n; ++i) EXPECT_EQ(hits[i], 1) << "index " << i << " of " << n << ", grain " << grain;
+      for (uint64_t i = 0; i < n; ++i)
+        EXPECT_EQ(hits[i], 1) << "index " << i << " of " << n << ", grain " << grain;
     }
   }
 }
@@ -37,7 +39,8 @@ TEST(ThreadPool, CoversEveryIndexOnceForAnyGrain) {
 TEST(ThreadPool, PiecesNearTheTopOfTheRangeDoNotWrap) {
   ThreadPool pool(2);
   std::atomic<uint64_t> covered{0};
-  pool.parallel_for(UINT64_MAX, UINT64_MAX / 2 + 5, [&](uint64_t begin, uint64_t end, uint32_t) { covered += end - begin; });
+  pool.parallel_for(UINT64_MAX, UINT64_MAX / 2 + 5,
+                    [&](uint64_t begin, uint64_t end, uint32_t) { covered += end - begin; });
   EXPECT_EQ(covered, UINT64_MAX);
 }
 
@@ -49,7 +52,8 @@ TEST(ThreadPool, TeamRunsEveryLaneOnceAndAtTheSameTime) {
     pool.team_run([&](uint32_t lane, uint32_t n_lanes) {
       ++calls[lane];
       ++n_inside;
-      while (n_inside != static_cast<int>(n_lanes)) std::this_thread::yield();  // ends only if all are here
+      while (n_inside != static_cast<int>(n_lanes))
+        std::this_thread::yield();  // ends only if all are here
     });
     EXPECT_EQ(calls, std::vector<int>(4, 1));
   }
@@ -173,8 +177,8 @@ TEST(ThreadPool, SleepsWhileThereIsNoWork) {
   getrusage(RUSAGE_SELF, &before);
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
   getrusage(RUSAGE_SELF, &after);
-  const auto used_us = (after.ru_utime.tv_sec - before.ru_utime.tv_sec) * 1000000 + after.ru_utime.tv_usec -
-                       before.ru_utime.tv_usec;
+  const auto used_us = (after.ru_utime.tv_sec - before.ru_utime.tv_sec) * 1000000 +
+                       after.ru_utime.tv_usec - before.ru_utime.tv_usec;
   EXPECT_LT(used_us, 100000);
 }
 
@@ -193,7 +197,8 @@ TEST(ThreadPool, DefaultLanesFollowTheAffinityMask) {
   std::thread([&] {  // the mask is the thread's own
     ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
     EXPECT_EQ(ThreadPool::default_lanes(), 1u);
-  }).join();
+  })
+      .join();
 }
 
 class CpuQuota : public testing::Test {
@@ -203,7 +208,9 @@ class CpuQuota : public testing::Test {
     std::filesystem::create_directories(root_ / "a" / "b");
   }
   void TearDown() override { std::filesystem::remove_all(root_); }
-  void put(const std::string& file, const std::string& text) { std::ofstream(root_ / file) << text; }
+  void put(const std::string& file, const std::string& text) {
+    std::ofstream(root_ / file) << text;
+  }
   std::filesystem::path root_;
 };
 

@@ -1,9 +1,9 @@
 // The host table as a plugin sees it, through the C functions and through the SDK's classes.
 #include "core/plugin/host.hpp"
 
-#include <dovetail/plugin.hpp>
 #include <gtest/gtest.h>
 #include <unistd.h>
+#include <dovetail/plugin.hpp>
 
 #include <atomic>
 #include <cstdint>
@@ -16,7 +16,9 @@
 namespace dovetail::core {
 namespace {
 
-dvt_str str(std::string_view s) { return {s.data(), s.size()}; }
+dvt_str str(std::string_view s) {
+  return {s.data(), s.size()};
+}
 
 class HostTest : public testing::Test {
  protected:
@@ -41,7 +43,9 @@ TEST_F(HostTest, FillsEverySlot) {
 
 TEST_F(HostTest, WalksDocumentsByHandle) {
   HostScope scope;
-  Result<Node> parsed = parse_json("{\"n\": 3, \"x\": 0.5, \"s\": \"a\\u0000b\", \"t\": true,\n \"l\": [1, null]}", "config.json");
+  Result<Node> parsed =
+      parse_json("{\"n\": 3, \"x\": 0.5, \"s\": \"a\\u0000b\", \"t\": true,\n \"l\": [1, null]}",
+                 "config.json");
   ASSERT_TRUE(parsed) << parsed.status().message();
   const Doc doc(host_, scope.keep(std::move(*parsed)));
   EXPECT_EQ(doc.kind(), uint32_t{DVT_DOC_MAP});
@@ -84,13 +88,15 @@ TEST_F(HostTest, ParsesJsonForPluginsUntilTheyReleaseIt) {
   CallFrame call;
   dvt_doc doc = 0;
   const std::string_view good = "{\"a\": [7]}";
-  ASSERT_TRUE(call.check(host_->parse_json(host_->self, call, {good.data(), good.size()}, str("meta"), &doc)));
+  ASSERT_TRUE(call.check(
+      host_->parse_json(host_->self, call, {good.data(), good.size()}, str("meta"), &doc)));
   EXPECT_EQ(Doc(host_, doc)["a"].at(0).as_int(), 7);
   host_->doc_release(host_->self, doc);
   host_->doc_release(host_->self, doc);  // not ours any more: ignored
 
   const std::string_view bad = "{\"a\": 1, \"a\": 2}";
-  const Status status = call.check(host_->parse_json(host_->self, call, {bad.data(), bad.size()}, str("meta"), &doc));
+  const Status status =
+      call.check(host_->parse_json(host_->self, call, {bad.data(), bad.size()}, str("meta"), &doc));
   EXPECT_EQ(status.code(), Code::kFormat);
   EXPECT_EQ(status.message().rfind("meta:1:", 0), 0u) << status.message();
   EXPECT_EQ(doc, 0u);
@@ -118,7 +124,9 @@ TEST_F(HostTest, OpensFilesOfTheFolderAndNoOthers) {
 
   Status status = call.check(host_->file_read(host_->self, call, file, 8, part, 3));
   EXPECT_EQ(status.code(), Code::kFormat);
-  EXPECT_NE(status.message().find("3 bytes at byte 8 are wanted, but the file has 10"), std::string::npos) << status.message();
+  EXPECT_NE(status.message().find("3 bytes at byte 8 are wanted, but the file has 10"),
+            std::string::npos)
+      << status.message();
   status = call.check(host_->file_read(host_->self, call, file, UINT64_MAX, part, 2));
   EXPECT_EQ(status.code(), Code::kFormat);
   status = call.check(host_->dir_open(host_->self, call, scope.dir(), str("../a.bin"), &file));
@@ -201,14 +209,16 @@ TEST_F(HostTest, TeamsMeetAtTheBarrier) {
 
 TEST_F(HostTest, FindsPluginOpsByNameAndRevision) {
   static const std::string name = "x.hash/mix";
-  dvt_op_v1 op{sizeof(dvt_op_v1), 2, str(name),
-               [](dvt_call*, const dvt_val*, const dvt_dim* const*, uint64_t, const dvt_attr_in*, uint64_t, dvt_val*,
-                  dvt_dim (*)[DVT_MAX_DIMS], uint64_t) noexcept -> dvt_code { return DVT_OK; },
-               [](dvt_call*, const dvt_op_args*) noexcept -> dvt_code { return DVT_OK; }};
+  dvt_op_v1 op{
+      sizeof(dvt_op_v1), 2, str(name),
+      [](dvt_call*, const dvt_val*, const dvt_dim* const*, uint64_t, const dvt_attr_in*, uint64_t,
+         dvt_val*, dvt_dim(*)[DVT_MAX_DIMS], uint64_t) noexcept -> dvt_code { return DVT_OK; },
+      [](dvt_call*, const dvt_op_args*) noexcept -> dvt_code { return DVT_OK; }};
   dvt_op_v1 other = op;
   EXPECT_TRUE(services_.ops().add(&op));
   EXPECT_TRUE(services_.ops().add(&op));
-  EXPECT_EQ(services_.ops().add(&other).message(), "op \"x.hash/mix\" revision 2 is there from another plugin");
+  EXPECT_EQ(services_.ops().add(&other).message(),
+            "op \"x.hash/mix\" revision 2 is there from another plugin");
   const auto* ops = Host(host_).get<dvt_ops_v1>("dovetail.ops/1");
   ASSERT_NE(ops, nullptr);
   EXPECT_EQ(ops->find(ops->self, str("x.hash/mix"), 2), &op);
@@ -242,7 +252,8 @@ TEST(CallFrame, GivesTheReasonThatThePluginRecorded) {
 
 TEST(CallFrame, TurnsExceptionsAtTheSdkEdgeIntoStatuses) {
   CallFrame call;
-  Status status = call.check(guard(call, [] { throw Error("bad width", DVT_EUNSUPPORTED, "layers.3"); }));
+  Status status =
+      call.check(guard(call, [] { throw Error("bad width", DVT_EUNSUPPORTED, "layers.3"); }));
   EXPECT_EQ(status.code(), Code::kUnsupported);
   EXPECT_EQ(status.message(), "layers.3: bad width");
   status = call.check(guard(call, [] { throw std::bad_alloc(); }));
@@ -255,7 +266,8 @@ TEST(CallFrame, ScratchIsAlignedAndDistinctUntilTheCallEnds) {
   CallFrame call;
   for (int round = 0; round < 3; ++round) {
     std::vector<std::pair<char*, size_t>> taken;
-    for (const size_t n : {size_t{1}, size_t{100}, size_t{70000}, size_t{0}, size_t{200000}, size_t{33}}) {
+    for (const size_t n :
+         {size_t{1}, size_t{100}, size_t{70000}, size_t{0}, size_t{200000}, size_t{33}}) {
       for (const size_t align : {1, 16, 64, 4096}) {
         auto* p = static_cast<char*>(call.get()->scratch(call, n, align));
         ASSERT_NE(p, nullptr);
@@ -265,7 +277,8 @@ TEST(CallFrame, ScratchIsAlignedAndDistinctUntilTheCallEnds) {
       }
     }
     for (size_t i = 0; i < taken.size(); ++i) {
-      for (size_t k = 0; k < taken[i].second; ++k) ASSERT_EQ(taken[i].first[k], static_cast<char>(i));
+      for (size_t k = 0; k < taken[i].second; ++k)
+        ASSERT_EQ(taken[i].first[k], static_cast<char>(i));
     }
     EXPECT_TRUE(call.check(DVT_OK));
   }

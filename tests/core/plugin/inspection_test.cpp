@@ -23,7 +23,9 @@ class InspectionTest : public testing::Test {
   /// "step: message" of the first finding, or "good".
   std::string verdict(const std::filesystem::path& path) {
     const Inspection in = inspect_plugin(path, libraries_);
-    return in.is_good() ? "good" : std::string(step_name(in.findings[0].step)) + ": " + in.findings[0].status.message();
+    return in.is_good() ? "good"
+                        : std::string(step_name(in.findings[0].step)) + ": " +
+                              in.findings[0].status.message();
   }
   std::string verdict_of_bytes(const std::string& bytes) {
     const std::filesystem::path file = folder_.root() / "x.so";
@@ -51,25 +53,33 @@ TEST_F(InspectionTest, AGoodPluginPassesAndSaysWhatItIs) {
   EXPECT_TRUE(in.elf->relro);
   EXPECT_TRUE(in.elf->bind_now);
   EXPECT_EQ(in.elf->n_unique_symbols, 0u);
-  EXPECT_NE(std::find(in.elf->needed.begin(), in.elf->needed.end(), "libc.so.6"), in.elf->needed.end());
+  EXPECT_NE(std::find(in.elf->needed.begin(), in.elf->needed.end(), "libc.so.6"),
+            in.elf->needed.end());
   EXPECT_TRUE(std::any_of(in.elf->needed_versions.begin(), in.elf->needed_versions.end(),
-                          [](const ElfVersionNeed& v) { return v.library == "libc.so.6" && v.version.starts_with("GLIBC_2"); }));
+                          [](const ElfVersionNeed& v) {
+                            return v.library == "libc.so.6" && v.version.starts_with("GLIBC_2");
+                          }));
 }
 
 TEST_F(InspectionTest, WhatIsNoPluginIsSaidToBeNone) {
   EXPECT_EQ(verdict(folder_.root() / "none.so"), "file: cannot open: no such file or directory");
   EXPECT_EQ(verdict(folder_.root()), "file: is a folder, expected a file");
   EXPECT_EQ(verdict_of_bytes(""), "file: is not an ELF file (a Linux shared library)");
-  EXPECT_EQ(verdict_of_bytes("#!/bin/sh\necho hello, I am a script\n"), "file: is not an ELF file (a Linux shared library)");
-  EXPECT_EQ(verdict_of_bytes(good().substr(0, 40)), "file: the file is damaged: it ends inside its header, after 40 bytes");
-  EXPECT_EQ(verdict(kZoo / "unmanifest.so"), "manifest: has no manifest: it is not a Dovetail plugin, or was not built with dovetail_add_plugin()");
+  EXPECT_EQ(verdict_of_bytes("#!/bin/sh\necho hello, I am a script\n"),
+            "file: is not an ELF file (a Linux shared library)");
+  EXPECT_EQ(verdict_of_bytes(good().substr(0, 40)),
+            "file: the file is damaged: it ends inside its header, after 40 bytes");
+  EXPECT_EQ(verdict(kZoo / "unmanifest.so"),
+            "manifest: has no manifest: it is not a Dovetail plugin, or was not built with "
+            "dovetail_add_plugin()");
 }
 
 TEST_F(InspectionTest, AnotherMachineOrClassIsSaid) {
   std::string bytes = good();
   const uint16_t other = own_machine() == EM_AARCH64 ? EM_X86_64 : EM_AARCH64;
   std::memcpy(bytes.data() + offsetof(Elf64_Ehdr, e_machine), &other, sizeof other);
-  EXPECT_EQ(verdict_of_bytes(bytes), "file: was built for " + machine_name(other) + ", this machine is " + machine_name(own_machine()));
+  EXPECT_EQ(verdict_of_bytes(bytes), "file: was built for " + machine_name(other) +
+                                         ", this machine is " + machine_name(own_machine()));
   bytes = good();
   bytes[EI_CLASS] = ELFCLASS32;
   EXPECT_EQ(verdict_of_bytes(bytes), "file: is not for 64-bit machines");
@@ -84,42 +94,59 @@ TEST_F(InspectionTest, AnotherMachineOrClassIsSaid) {
 
 TEST_F(InspectionTest, ATruncatedFileIsSaidToBeCutShort) {
   const std::string bytes = good();
-  EXPECT_TRUE(verdict_of_bytes(bytes.substr(0, 8192)).starts_with("file: the file is cut short: it has 8192 bytes, its segments need "))
+  EXPECT_TRUE(
+      verdict_of_bytes(bytes.substr(0, 8192))
+          .starts_with("file: the file is cut short: it has 8192 bytes, its segments need "))
       << verdict_of_bytes(bytes.substr(0, 8192));
-  for (size_t n = 0; n < 4096; n += 97) EXPECT_NE(verdict_of_bytes(bytes.substr(0, n)), "good") << n;
+  for (size_t n = 0; n < 4096; n += 97)
+    EXPECT_NE(verdict_of_bytes(bytes.substr(0, n)), "good") << n;
 }
 
 TEST_F(InspectionTest, AnotherInterfaceIsRefusedBeforeLoading) {
   EXPECT_EQ(verdict(kZoo / "foreign.so"),
-            "interface: was built for draft \"0123456789abcdef\" of the plugin interface, this program has \"" DVT_ABI_HASH
-            "\"; build it again with this program's SDK");
+            "interface: was built for draft \"0123456789abcdef\" of the plugin interface, this "
+            "program has \"" DVT_ABI_HASH "\"; build it again with this program's SDK");
   EXPECT_EQ(verdict_of_bytes(ZooFolder::with_manifest(good(), "\"abi\":[0,", "\"abi\":[7,")),
-            "interface: was built for plugin interface 7, this program has 0; get a build of the plugin for it");
+            "interface: was built for plugin interface 7, this program has 0; get a build of the "
+            "plugin for it");
 }
 
 TEST_F(InspectionTest, AnotherSanitizerIsRefused) {
   const std::string own = std::string("\"sanitizer\":\"") + DVT_SANITIZER_NAME + "\"";
-  const std::string other = std::string_view(DVT_SANITIZER_NAME) == "address" ? "thread" : "address";
-  const std::string text = verdict_of_bytes(ZooFolder::with_manifest(good(), own, "\"sanitizer\":\"" + other + "\""));
-  EXPECT_TRUE(text.starts_with("interface: was built with the " + other + " sanitizer, which would end this program")) << text;
-  EXPECT_EQ(verdict_of_bytes(ZooFolder::with_manifest(good(), own, "\"sanitizer\":\"none\"")), "good");
+  const std::string other =
+      std::string_view(DVT_SANITIZER_NAME) == "address" ? "thread" : "address";
+  const std::string text =
+      verdict_of_bytes(ZooFolder::with_manifest(good(), own, "\"sanitizer\":\"" + other + "\""));
+  EXPECT_TRUE(text.starts_with("interface: was built with the " + other +
+                               " sanitizer, which would end this program"))
+      << text;
+  EXPECT_EQ(verdict_of_bytes(ZooFolder::with_manifest(good(), own, "\"sanitizer\":\"none\"")),
+            "good");
 }
 
 TEST_F(InspectionTest, TheManifestIsReadStrictly) {
-  const auto with = [&](const std::string& from, const std::string& to) { return verdict_of_bytes(ZooFolder::with_manifest(good(), from, to)); };
+  const auto with = [&](const std::string& from, const std::string& to) {
+    return verdict_of_bytes(ZooFolder::with_manifest(good(), from, to));
+  };
   EXPECT_EQ(with("\"id\":", "\"ix\":"), "manifest: its manifest has no \"id\"");
-  EXPECT_EQ(with("\"version\":\"1.2.3\"", "\"version\":1.2"), "manifest: its manifest's \"version\" has a number, expected a string");
-  EXPECT_EQ(with("\"name\":\"good\"", "\"name\":\"../x\""),
-            "manifest: its manifest's \"name\" is \"../x\", expected letters, digits, '.', '_' and '-'");
-  EXPECT_EQ(with("\"keys\":[\"beast\",", "\"keys\":[7      ,"), "manifest: its manifest's \"keys\" has an integer, expected strings in its list");
-  EXPECT_EQ(with("\"abi\":[0,", "\"abi\":[[],"), "manifest: its manifest's \"abi\" has a list, expected [major, minor]");
-  EXPECT_TRUE(with("\"kind\":", "\"name\":").starts_with("manifest: manifest:1:")) << "twice the same key";
+  EXPECT_EQ(with("\"version\":\"1.2.3\"", "\"version\":1.2"),
+            "manifest: its manifest's \"version\" has a number, expected a string");
+  EXPECT_EQ(
+      with("\"name\":\"good\"", "\"name\":\"../x\""),
+      "manifest: its manifest's \"name\" is \"../x\", expected letters, digits, '.', '_' and '-'");
+  EXPECT_EQ(with("\"keys\":[\"beast\",", "\"keys\":[7      ,"),
+            "manifest: its manifest's \"keys\" has an integer, expected strings in its list");
+  EXPECT_EQ(with("\"abi\":[0,", "\"abi\":[[],"),
+            "manifest: its manifest's \"abi\" has a list, expected [major, minor]");
+  EXPECT_TRUE(with("\"kind\":", "\"name\":").starts_with("manifest: manifest:1:"))
+      << "twice the same key";
   EXPECT_TRUE(with("{\"id\"", "{{id\"").starts_with("manifest: manifest:1:"));
 }
 
 TEST_F(InspectionTest, AMissingLibraryIsNamed) {
   EXPECT_EQ(verdict(kZoo / "lonely.so"),
-            "libraries: needs the library \"libzoo_stub.so\", which is not on this system; install the package that has it");
+            "libraries: needs the library \"libzoo_stub.so\", which is not on this system; install "
+            "the package that has it");
 }
 
 TEST_F(InspectionTest, AnOlderLibraryIsNamedWithTheVersionThatIsNeeded) {
@@ -130,12 +157,15 @@ TEST_F(InspectionTest, AnOlderLibraryIsNamedWithTheVersionThatIsNeeded) {
 }
 
 TEST_F(InspectionTest, MoreThanOneSymbolIsRefused) {
-  EXPECT_EQ(verdict(kZoo / "talkative.so"), "symbols: exports 1 symbol besides dvt_plugin_query (zoo_second), which could clash with other plugins; "
-                                            "link it with dovetail_add_plugin()");
+  EXPECT_EQ(verdict(kZoo / "talkative.so"),
+            "symbols: exports 1 symbol besides dvt_plugin_query (zoo_second), which could clash "
+            "with other plugins; "
+            "link it with dovetail_add_plugin()");
 }
 
 TEST_F(InspectionTest, AnExecutableStackIsRefused) {
-  EXPECT_EQ(verdict(kZoo / "stack.so"), "symbols: asks for an executable stack; link it with -z noexecstack");
+  EXPECT_EQ(verdict(kZoo / "stack.so"),
+            "symbols: asks for an executable stack; link it with -z noexecstack");
 }
 
 TEST_F(InspectionTest, AProgramIsNoPlugin) {
@@ -167,7 +197,8 @@ TEST_F(InspectionTest, ReportsSayItAllWithoutLoading) {
   const Node node = inspection_node(in);
   EXPECT_EQ(node.find("manifest")->find("name")->as_string(), "good");
   EXPECT_TRUE(node.find("findings")->items().empty());
-  EXPECT_EQ(inspect_plugin_file("no/such.so").status().message(), "no/such.so: cannot open: no such file or directory");
+  EXPECT_EQ(inspect_plugin_file("no/such.so").status().message(),
+            "no/such.so: cannot open: no such file or directory");
 }
 
 TEST(LibraryCache, OtherTextGivesNothing) {
@@ -194,7 +225,9 @@ TEST(DamagedFiles, NeverHurtTheReader) {
   const std::string good = ZooFolder::bytes_of(kZoo / "good.so");
   ASSERT_FALSE(good.empty());
   std::mt19937 random(20261130);
-  const auto below = [&](size_t n) { return std::uniform_int_distribution<size_t>(0, n - 1)(random); };
+  const auto below = [&](size_t n) {
+    return std::uniform_int_distribution<size_t>(0, n - 1)(random);
+  };
   const auto interesting = [&]() -> uint64_t {
     switch (below(6)) {
       case 0:
@@ -230,12 +263,16 @@ TEST(DamagedFiles, NeverHurtTheReader) {
     const size_t n_changes = 1 + below(4);
     for (size_t k = 0; k < n_changes; ++k) {
       const size_t kind = below(5);
-      const size_t at = kind == 0 ? below(1024) : kind == 1 ? dynamic + below(512) : kind == 2 ? below(8192) : below(bytes.size());
+      const size_t at = kind == 0   ? below(1024)
+                        : kind == 1 ? dynamic + below(512)
+                        : kind == 2 ? below(8192)
+                                    : below(bytes.size());
       if (kind == 4 && round % 4 == 0) {
         bytes.resize(below(bytes.size()) + 1);
       } else if (at + 8 <= bytes.size() && below(2) == 0) {
         const uint64_t value = interesting();
-        std::memcpy(bytes.data() + at / 8 * 8, &value, std::min<size_t>(8, bytes.size() - at / 8 * 8));
+        std::memcpy(bytes.data() + at / 8 * 8, &value,
+                    std::min<size_t>(8, bytes.size() - at / 8 * 8));
       } else if (at < bytes.size()) {
         bytes[at] = static_cast<char>(random());
       }

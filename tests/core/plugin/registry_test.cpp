@@ -24,7 +24,9 @@ class RegistryTest : public testing::Test {
  protected:
   void SetUp() override {
     set_log_level(LogLevel::kOff);
-    trace_ = {this, [](void* self, dvt_str event) noexcept { static_cast<RegistryTest*>(self)->events_.emplace_back(event.p, event.n); }};
+    trace_ = {this, [](void* self, dvt_str event) noexcept {
+                static_cast<RegistryTest*>(self)->events_.emplace_back(event.p, event.n);
+              }};
     host_.offer("zoo.trace/1", &trace_);
     options_ = folder_.options();
   }
@@ -39,7 +41,8 @@ class RegistryTest : public testing::Test {
     return make()->load("zoo", name).status().message();
   }
   std::string cannot(const std::string& name, const std::string& why) {
-    return "zoo plugin \"" + name + "\" cannot be used: " + (folder_.users() / "zoo" / (name + ".so")).string() + ": " + why;
+    return "zoo plugin \"" + name +
+           "\" cannot be used: " + (folder_.users() / "zoo" / (name + ".so")).string() + ": " + why;
   }
   size_t n_verdicts() {
     std::error_code error;
@@ -85,7 +88,8 @@ TEST_F(RegistryTest, StopsInReverseOrderAndOnce) {
   ASSERT_TRUE(registry->load("zoo", "other"));
   ASSERT_TRUE(registry->load("zoo", "good"));
   registry.reset();
-  EXPECT_EQ(events_, (std::vector<std::string>{"start other", "start good", "drain good", "stop good", "drain other", "stop other"}));
+  EXPECT_EQ(events_, (std::vector<std::string>{"start other", "start good", "drain good",
+                                               "stop good", "drain other", "stop other"}));
 }
 
 TEST_F(RegistryTest, APluginFromElsewhereIsProbedOnceAndRunsFromASealedCopy) {
@@ -103,7 +107,9 @@ TEST_F(RegistryTest, APluginFromElsewhereIsProbedOnceAndRunsFromASealedCopy) {
   const fs::path verdict = fs::directory_iterator(folder_.cache())->path();
   ZooFolder::put(verdict, "bad: bit the keeper");
   const Status status = make()->load("zoo", "good").status();
-  EXPECT_NE(status.message().find("bit the keeper (found earlier; remove " + verdict.string()), std::string::npos) << status.message();
+  EXPECT_NE(status.message().find("bit the keeper (found earlier; remove " + verdict.string()),
+            std::string::npos)
+      << status.message();
 }
 
 TEST_F(RegistryTest, AChangedFileIsProbedAgain) {
@@ -120,7 +126,9 @@ TEST_F(RegistryTest, ACrashInTheProbeIsAMessage) {
   EXPECT_TRUE(crash.ends_with("when it was loaded in a child process")) << crash;
   const std::string abort = from_elsewhere("terminates");
   EXPECT_TRUE(abort.starts_with(cannot("terminates", "crashed with SIGABRT"))) << abort;
-  EXPECT_EQ(from_elsewhere("exits"), cannot("exits", "ended the process with exit code 3 when it was loaded in a child process"));
+  EXPECT_EQ(
+      from_elsewhere("exits"),
+      cannot("exits", "ended the process with exit code 3 when it was loaded in a child process"));
   const auto registry = make();
   for (const Candidate& c : registry->candidates()) (void)registry->load("zoo", c.name);
   for (const Candidate& c : registry->candidates()) EXPECT_EQ(c.step, LoadStep::kProbe) << c.name;
@@ -141,27 +149,41 @@ TEST_F(RegistryTest, ARefusalToStartIsTheReasonThatIsShown) {
   options_.environment.home.reset();
   const auto registry = make();
   EXPECT_EQ(registry->load("zoo", "refuses").status().message(),
-            "zoo plugin \"refuses\" cannot be used: " + (folder_.installed() / "zoo/refuses.so").string() + ": does not start: no cage is large enough");
+            "zoo plugin \"refuses\" cannot be used: " +
+                (folder_.installed() / "zoo/refuses.so").string() +
+                ": does not start: no cage is large enough");
   EXPECT_EQ(registry->candidates()[0].step, LoadStep::kStart);
 }
 
 TEST_F(RegistryTest, ALieInTheDescriptorIsFound) {
-  EXPECT_EQ(from_elsewhere("liar"),
-            cannot("liar", "its descriptor says id \"org.example.else\", its manifest \"org.dovetail.zoo.liar\"; build it again"));
-  EXPECT_EQ(from_elsewhere("short"), cannot("short", "its descriptor is too short (64 bytes) or lacks a function"));
-  EXPECT_EQ(from_elsewhere("nothing"), cannot("nothing", "gives no descriptor for this program's interface"));
+  EXPECT_EQ(from_elsewhere("liar"), cannot("liar",
+                                           "its descriptor says id \"org.example.else\", its "
+                                           "manifest \"org.dovetail.zoo.liar\"; build it again"));
+  EXPECT_EQ(from_elsewhere("short"),
+            cannot("short", "its descriptor is too short (64 bytes) or lacks a function"));
+  EXPECT_EQ(from_elsewhere("nothing"),
+            cannot("nothing", "gives no descriptor for this program's interface"));
 }
 
 TEST_F(RegistryTest, AnUndefinedFunctionIsNamed) {
-  EXPECT_EQ(from_elsewhere("undefined"), cannot("undefined", "cannot be loaded: undefined symbol: zoo_nobody_has_this"));
+  EXPECT_EQ(from_elsewhere("undefined"),
+            cannot("undefined", "cannot be loaded: undefined symbol: zoo_nobody_has_this"));
 }
 
 TEST_F(RegistryTest, FilesThatFailTheChecksAreNeverLoaded) {
-  EXPECT_TRUE(from_elsewhere("foreign").starts_with(cannot("foreign", "was built for draft \"0123456789abcdef\"")));
-  EXPECT_TRUE(from_elsewhere("lonely").starts_with(cannot("lonely", "needs the library \"libzoo_stub.so\"")));
-  EXPECT_TRUE(from_elsewhere("talkative").starts_with(cannot("talkative", "exports 1 symbol besides")));
-  ZooFolder::put(folder_.users() / "zoo/cut.so", ZooFolder::bytes_of(kZoo / "good.so").substr(0, 9000));
-  EXPECT_TRUE(make()->load("zoo", "cut").status().message().starts_with(cannot("cut", "the file is cut short: it has 9000 bytes")));
+  EXPECT_TRUE(from_elsewhere("foreign").starts_with(
+      cannot("foreign", "was built for draft \"0123456789abcdef\"")));
+  EXPECT_TRUE(from_elsewhere("lonely").starts_with(
+      cannot("lonely", "needs the library \"libzoo_stub.so\"")));
+  EXPECT_TRUE(
+      from_elsewhere("talkative").starts_with(cannot("talkative", "exports 1 symbol besides")));
+  ZooFolder::put(folder_.users() / "zoo/cut.so",
+                 ZooFolder::bytes_of(kZoo / "good.so").substr(0, 9000));
+  EXPECT_TRUE(make()
+                  ->load("zoo", "cut")
+                  .status()
+                  .message()
+                  .starts_with(cannot("cut", "the file is cut short: it has 9000 bytes")));
   EXPECT_EQ(n_verdicts(), 0u);
 }
 
@@ -180,17 +202,24 @@ TEST_F(RegistryTest, TheFirstInOrderWinsAndOthersAreShown) {
   ZooFolder::add(folder_.users(), "lonely");
   ZooFolder::add(folder_.installed(), "good");
   options_.paths = {config.string()};
-  options_.environment.plugin_path = "relative:" + env.string() + "::" + (folder_.root() / "nowhere").string();
+  options_.environment.plugin_path =
+      "relative:" + env.string() + "::" + (folder_.root() / "nowhere").string();
   const auto registry = make();
   std::vector<std::string> seen;
-  for (const Candidate& c : registry->candidates()) seen.push_back(c.origin + " " + c.name + (c.state == Candidate::State::kShadowed ? " shadowed" : ""));
-  EXPECT_EQ(seen, (std::vector<std::string>{"plugins.path good", "DOVETAIL_PLUGIN_PATH good shadowed", "DOVETAIL_PLUGIN_PATH other",
-                                            "your plugins lonely", "your plugins other shadowed", "installed plugins good shadowed"}));
+  for (const Candidate& c : registry->candidates())
+    seen.push_back(c.origin + " " + c.name +
+                   (c.state == Candidate::State::kShadowed ? " shadowed" : ""));
+  EXPECT_EQ(seen, (std::vector<std::string>{
+                      "plugins.path good", "DOVETAIL_PLUGIN_PATH good shadowed",
+                      "DOVETAIL_PLUGIN_PATH other", "your plugins lonely",
+                      "your plugins other shadowed", "installed plugins good shadowed"}));
   EXPECT_EQ(registry->candidates()[1].shadowed_by, (config / "zoo/good.so").string());
-  EXPECT_EQ(registry->names("zoo"), (std::vector<std::string>{"good", "other"})) << "lonely lacks its library";
+  EXPECT_EQ(registry->names("zoo"), (std::vector<std::string>{"good", "other"}))
+      << "lonely lacks its library";
   std::vector<std::string> problems;
   for (const SearchPlace& place : registry->places()) problems.push_back(place.problem);
-  EXPECT_EQ(problems, (std::vector<std::string>{"", "is not an absolute path", "", "does not exist", "", ""}));
+  EXPECT_EQ(problems, (std::vector<std::string>{"", "is not an absolute path", "", "does not exist",
+                                                "", ""}));
 }
 
 TEST_F(RegistryTest, ABrokenPluginHidesNobody) {
@@ -206,8 +235,9 @@ TEST_F(RegistryTest, ABrokenPluginHidesNobody) {
 TEST_F(RegistryTest, ACandidateThatFailsLateGivesWayToTheNext) {
   // The same id and name, but the first one crashes.
   std::string crashing = ZooFolder::bytes_of(kZoo / "crashes.so");
-  for (const auto& [from, to] : {std::pair("\"id\":\"org.dovetail.zoo.crashes\"", "\"id\":\"org.dovetail.zoo.good\""),
-                                 std::pair("\"name\":\"crashes\"", "\"name\":\"good\"")}) {
+  for (const auto& [from, to] :
+       {std::pair("\"id\":\"org.dovetail.zoo.crashes\"", "\"id\":\"org.dovetail.zoo.good\""),
+        std::pair("\"name\":\"crashes\"", "\"name\":\"good\"")}) {
     crashing = ZooFolder::with_manifest(crashing, from, to);
   }
   ZooFolder::put(folder_.users() / "zoo/good.so", crashing);
@@ -232,10 +262,14 @@ TEST_F(RegistryTest, TheCurrentDirectoryIsNeverSearched) {
 TEST_F(RegistryTest, WhatIsNotThereIsAnsweredWithTheNearestAndThePlaces) {
   ZooFolder::add(folder_.installed(), "good");
   const auto registry = make();
-  const std::string places = "looked in " + folder_.users().string() + " (does not exist), " + folder_.installed().string();
-  EXPECT_EQ(registry->load("zoo", "goof").status().message(), "there is no zoo plugin \"goof\"; nearest: \"good\"; " + places);
-  EXPECT_EQ(registry->find_by_key("zoo", "beest").status().message(), "no plugin provides zoo \"beest\"; nearest: \"beast\"; " + places);
-  EXPECT_EQ(registry->find_by_key("arch", "qwen9").status().message(), "no plugin provides architecture \"qwen9\"; " + places);
+  const std::string places = "looked in " + folder_.users().string() + " (does not exist), " +
+                             folder_.installed().string();
+  EXPECT_EQ(registry->load("zoo", "goof").status().message(),
+            "there is no zoo plugin \"goof\"; nearest: \"good\"; " + places);
+  EXPECT_EQ(registry->find_by_key("zoo", "beest").status().message(),
+            "no plugin provides zoo \"beest\"; nearest: \"beast\"; " + places);
+  EXPECT_EQ(registry->find_by_key("arch", "qwen9").status().message(),
+            "no plugin provides architecture \"qwen9\"; " + places);
   EXPECT_EQ(registry->load("arch", "good").status().code(), Code::kInvalid) << "of another kind";
 }
 
@@ -243,11 +277,19 @@ TEST_F(RegistryTest, TheConfigAllowsAndDenies) {
   ZooFolder::add(folder_.installed(), "good");
   ZooFolder::add(folder_.installed(), "other");
   options_.deny = {"org.*.zoo.oth*"};
-  EXPECT_TRUE(make()->load("zoo", "other").status().message().ends_with("other.so: is denied by the config's plugins.deny"));
+  EXPECT_TRUE(make()
+                  ->load("zoo", "other")
+                  .status()
+                  .message()
+                  .ends_with("other.so: is denied by the config's plugins.deny"));
   EXPECT_TRUE(make()->load("zoo", "good"));
   options_.deny.clear();
   options_.allow = {"org.dovetail.zoo.other"};
-  EXPECT_TRUE(make()->load("zoo", "good").status().message().ends_with("good.so: is not in the config's plugins.allow"));
+  EXPECT_TRUE(make()
+                  ->load("zoo", "good")
+                  .status()
+                  .message()
+                  .ends_with("good.so: is not in the config's plugins.allow"));
   EXPECT_EQ(make()->names("zoo"), std::vector<std::string>{"other"});
 }
 
@@ -267,19 +309,39 @@ TEST_F(RegistryTest, ListAndExplainShowCandidatesAndReasons) {
   const auto registry = make();
   const std::string list = plugins_list_text(*registry);
   EXPECT_NE(list.find("zoo\n"), std::string::npos) << list;
-  EXPECT_NE(list.find("  good     1.2.3  org.dovetail.zoo.good     your plugins  for beast, good\n"), std::string::npos) << list;
+  EXPECT_NE(
+      list.find("  good     1.2.3  org.dovetail.zoo.good     your plugins  for beast, good\n"),
+      std::string::npos)
+      << list;
   EXPECT_NE(list.find("1 refused, 1 shadowed"), std::string::npos) << list;
 
   const auto good = plugin_explain_text(*registry, "zoo/good");
   ASSERT_TRUE(good);
-  EXPECT_TRUE(good->starts_with("2 candidates for \"zoo/good\", first wins:\n  1. " + (folder_.users() / "zoo/good.so").string())) << *good;
-  EXPECT_NE(good->find("because   " + (folder_.users() / "zoo/good.so").string() + " comes first; remove one of them"), std::string::npos) << *good;
-  EXPECT_NE(good->find("searched, first wins:\n  your plugins       " + folder_.users().string()), std::string::npos) << *good;
+  EXPECT_TRUE(good->starts_with("2 candidates for \"zoo/good\", first wins:\n  1. " +
+                                (folder_.users() / "zoo/good.so").string()))
+      << *good;
+  EXPECT_NE(good->find("because   " + (folder_.users() / "zoo/good.so").string() +
+                       " comes first; remove one of them"),
+            std::string::npos)
+      << *good;
+  EXPECT_NE(good->find("searched, first wins:\n  your plugins       " + folder_.users().string()),
+            std::string::npos)
+      << *good;
   const auto foreign = plugin_explain_text(*registry, "org.dovetail.zoo.foreign");
-  EXPECT_NE(foreign->find("verdict   refused at step \"interface\"\n     because   was built for draft"), std::string::npos) << *foreign;
+  EXPECT_NE(
+      foreign->find("verdict   refused at step \"interface\"\n     because   was built for draft"),
+      std::string::npos)
+      << *foreign;
   const auto crashes = plugin_explain_text(*registry, "crashes");
-  EXPECT_NE(crashes->find("verdict   refused at step \"probe\"\n     because   crashed with SIG"), std::string::npos) << *crashes;
-  EXPECT_TRUE(plugin_explain_text(*registry, "god").status().message().starts_with("no file is a candidate for plugin \"god\", did you mean \"good\"?; looked in "));
+  EXPECT_NE(crashes->find("verdict   refused at step \"probe\"\n     because   crashed with SIG"),
+            std::string::npos)
+      << *crashes;
+  EXPECT_TRUE(
+      plugin_explain_text(*registry, "god")
+          .status()
+          .message()
+          .starts_with(
+              "no file is a candidate for plugin \"god\", did you mean \"good\"?; looked in "));
 
   const Node node = plugins_list_node(*registry);
   EXPECT_EQ(node.find("plugins")->items().size(), 4u);
@@ -302,7 +364,8 @@ TEST_F(RegistryTest, DamagedPluginsNeverHurtThisProcess) {
   size_t n_loaded = 0, n_refused = 0;
   for (int round = 0; round < 60; ++round) {
     std::string bytes = good;
-    for (int k = 0; k < 3; ++k) bytes[random() % std::min<size_t>(bytes.size(), 24000)] = static_cast<char>(random());
+    for (int k = 0; k < 3; ++k)
+      bytes[random() % std::min<size_t>(bytes.size(), 24000)] = static_cast<char>(random());
     ZooFolder::put(folder_.users() / "zoo/good.so", bytes);
     const auto registry = make();
     const Candidate& c = registry->candidates()[0];

@@ -19,7 +19,9 @@ inline const std::filesystem::path kZoo = std::filesystem::path(DVT_BUILD_DIR) /
 
 class ZooFolder {
  public:
-  ZooFolder() : root_(std::filesystem::canonical(testing::TempDir()) / ("dvt_zoo_" + std::to_string(getpid()) + "_" + std::to_string(++n_made_))) {
+  ZooFolder()
+      : root_(std::filesystem::canonical(testing::TempDir()) /
+              ("dvt_zoo_" + std::to_string(getpid()) + "_" + std::to_string(++n_made_))) {
     std::filesystem::create_directories(root_ / "prefix/bin");
     std::ofstream(root_ / "prefix/bin/dovetail") << "a program";
     std::filesystem::create_directories(installed());
@@ -57,7 +59,8 @@ class ZooFolder {
     return file;
   }
   /// `bytes` with one text of the manifest replaced; what it grows by comes out of the compiler's name.
-  static std::string with_manifest(std::string bytes, const std::string& from, const std::string& to) {
+  static std::string with_manifest(std::string bytes, const std::string& from,
+                                   const std::string& to) {
     const size_t begin = bytes.find("{\"id\":");
     const size_t end = bytes.find("]}", bytes.find("\"keys\":[", begin)) + 2;
     std::string json = bytes.substr(begin, end - begin);

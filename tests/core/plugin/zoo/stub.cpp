@@ -1,2 +1,4 @@
 // A library that plugins of the zoo need.
-extern "C" int zoo_stub() { return 1; }
+extern "C" int zoo_stub() {
+  return 1;
+}

@@ -6,8 +6,8 @@
 
 #include "zoo.hpp"
 
-#include <dovetail/plugin.hpp>
 #include <unistd.h>
+#include <dovetail/plugin.hpp>
 
 #include <array>
 #include <cstdlib>
@@ -21,7 +21,8 @@
 #endif
 
 #ifndef ZOO_NO_NOTE
-DVT_NOTE(DVT_PLUGIN_ID, "zoo", DVT_PLUGIN_NAME, DVT_PLUGIN_VERSION, ("dovetail.zoo/1"), ("beast", DVT_PLUGIN_NAME));
+DVT_NOTE(DVT_PLUGIN_ID, "zoo", DVT_PLUGIN_NAME, DVT_PLUGIN_VERSION, ("dovetail.zoo/1"),
+         ("beast", DVT_PLUGIN_NAME));
 #endif
 
 #ifdef ZOO_CALLS_STUB
@@ -31,20 +32,27 @@ extern "C" int zoo_stub();
 extern "C" int zoo_nobody_has_this();
 #endif
 #ifdef ZOO_SECOND_SYMBOL
-extern "C" DVT_EXPORT int zoo_second() { return 2; }
+extern "C" DVT_EXPORT int zoo_second() {
+  return 2;
+}
 #endif
 #ifdef ZOO_CONSTRUCTOR_CRASHES
-[[gnu::constructor]] static void crash() { __builtin_trap(); }
+[[gnu::constructor]] static void crash() {
+  __builtin_trap();
+}
 #endif
 
 #ifdef ZOO_START_TERMINATES
-[[gnu::noinline]] static void throw_out() { throw 1; }
+[[gnu::noinline]] static void throw_out() {
+  throw 1;
+}
 #endif
 
 namespace dovetail::zoo {
 namespace {
 
-constexpr std::array kParams = {int_param("legs", "4", "how many legs it has", 0, 100), bool_param("tame", "false", "whether it bites")};
+constexpr std::array kParams = {int_param("legs", "4", "how many legs it has", 0, 100),
+                                bool_param("tame", "false", "whether it bites")};
 constexpr ZooTable kTable = {sizeof(ZooTable), 42};
 
 void trace(const Plugin& plugin, const char* event) {
@@ -86,7 +94,9 @@ void stop(void* self) noexcept {
   delete static_cast<Plugin*>(self);
 }
 
-const void* get_interface(void*, dvt_str name) noexcept { return to_view(name) == "dovetail.zoo/1" ? &kTable : nullptr; }
+const void* get_interface(void*, dvt_str name) noexcept {
+  return to_view(name) == "dovetail.zoo/1" ? &kTable : nullptr;
+}
 
 }  // namespace
 }  // namespace dovetail::zoo
