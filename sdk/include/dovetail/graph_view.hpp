@@ -40,10 +40,19 @@ class GraphView {
   std::vector<int64_t> dims(uint32_t v, const Sizes& sizes) const {
     std::vector<int64_t> out;
     for (uint32_t i = 0; i < val(v).ndim; ++i) {
-      const dvt_dim& d = at<dvt_dim>(g_->dims, g_->dim_stride, val(v).dim0 + i);
-      out.push_back(d.sym == 0 ? d.value : symbol(str(d.sym), sizes));
+      const dvt_dim& d = dim(val(v).dim0 + i);
+      out.push_back(d.sym == 0 ? d.value : sizes.*size_of(d));
     }
     return out;
+  }
+  const dvt_dim& dim(uint64_t i) const { return at<dvt_dim>(g_->dims, g_->dim_stride, i); }
+  /// Which of the batch's sizes a symbolic dimension is; throws Error for one that is not known here.
+  int64_t Sizes::*size_of(const dvt_dim& d) const {
+    const std::string_view name = str(d.sym);
+    if (name == "T") return &Sizes::tokens;
+    if (name == "R") return &Sizes::rows;
+    if (name == "S") return &Sizes::seqs;
+    throw Error("this backend does not know the size \"" + std::string(name) + "\"", DVT_EUNSUPPORTED);
   }
   int64_t elements(uint32_t v, const Sizes& sizes) const {
     int64_t n = 1;
@@ -80,12 +89,6 @@ class GraphView {
   template <class T>
   static const T& at(const void* base, uint64_t stride, uint64_t i) {
     return *reinterpret_cast<const T*>(static_cast<const uint8_t*>(base) + stride * i);
-  }
-  static int64_t symbol(std::string_view name, const Sizes& sizes) {
-    if (name == "T") return sizes.tokens;
-    if (name == "R") return sizes.rows;
-    if (name == "S") return sizes.seqs;
-    throw Error("this backend does not know the size \"" + std::string(name) + "\"", DVT_EUNSUPPORTED);
   }
   Error missing(const dvt_node& n, std::string_view key) const {
     return Error("node " + std::string(op_name(n)) + " lacks attribute \"" + std::string(key) + "\"", DVT_EINVAL,

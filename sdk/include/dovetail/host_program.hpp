@@ -159,10 +159,9 @@ class HostProgram {
 
   /// Memory of a named value after run(), for sampling on this side.
   Array value(std::string_view name) const {
-    const GraphView g(&graph_);
-    for (uint32_t v = 0; v < g.n_vals(); ++v)
-      if (g.str(g.val(v).name) == name) return arrays_[v];
-    throw Error("the graph has no value \"" + std::string(name) + "\"");
+    const auto it = named_.find(name);
+    if (it == named_.end()) throw Error("the graph has no value \"" + std::string(name) + "\"");
+    return arrays_[it->second];
   }
 
  private:
@@ -175,6 +174,12 @@ class HostProgram {
     std::vector<dvt_attr_in> attrs;
     std::string scope;
     bool barrier_before = false;
+  };
+
+  /// A dimension that each batch sets.
+  struct SizedDim {
+    uint32_t val, dim;
+    int64_t Sizes::*size;
   };
 
   // The compiled program outlives the caller's graph: keeps its own copy of every table.
@@ -294,7 +299,15 @@ class HostProgram {
         a.dtype = it->second.dtype;
         const std::vector<int64_t> dims = g.dims(v, max_);
         std::copy(dims.begin(), dims.end(), a.dim);
+      } else if (val.role != DVT_VAL_STATE) {
+        for (uint32_t d = 0; d < val.ndim; ++d) {
+          const dvt_dim& dim = g.dim(val.dim0 + d);
+          if (dim.sym == 0) a.dim[d] = dim.value;
+          else sized_.push_back({v, d, g.size_of(dim)});
+        }
+        if (val.role == DVT_VAL_COMPUTED) computed_.push_back(v);
       }
+      if (val.name != 0) named_.emplace(g.str(val.name), v);
     }
   }
 
@@ -333,39 +346,25 @@ class HostProgram {
   }
 
   void bind_step(const dvt_batch& batch, std::span<const dvt_output> outs) {
-    const GraphView g(&graph_);
     const Sizes sizes{batch.n_tokens, batch.n_rows, batch.n_seqs};
-    for (uint32_t v = 0; v < g.n_vals(); ++v) {
-      const dvt_val& val = g.val(v);
-      Array& a = arrays_[v];
-      if (val.role == DVT_VAL_WEIGHT || val.role == DVT_VAL_STATE) continue;
-      for (uint32_t d = 0; d < val.ndim; ++d) {
-        const dvt_dim& dim = graph_.dims[val.dim0 + d];
-        a.dim[d] = dim.sym == 0 ? dim.value : g.str(dim.sym) == "T" ? sizes.tokens : g.str(dim.sym) == "R" ? sizes.rows : sizes.seqs;
-      }
-      if (val.role == DVT_VAL_INPUT) {
-        const std::string_view name = g.str(val.name);
-        if (name == "tokens") a.data = const_cast<int32_t*>(batch.tokens);
-        else if (name == "positions") a.data = const_cast<int32_t*>(batch.positions);
-        else if (name == "out_rows") a.data = const_cast<uint32_t*>(batch.out_rows);
-      } else {
-        a.data = workspace_.get() + offsets_[v];
-      }
-    }
+    for (const SizedDim& s : sized_) arrays_[s.val].dim[s.dim] = sizes.*s.size;
+    for (uint32_t v : computed_) arrays_[v].data = workspace_.get() + offsets_[v];
+    feed("tokens", batch.tokens);
+    feed("positions", batch.positions);
+    feed("out_rows", batch.out_rows);
     for (const dvt_output& out : outs) {
-      bool found = false;
-      for (uint32_t v = 0; v < g.n_vals() && !found; ++v) {
-        if (g.val(v).name == 0 || g.str(g.val(v).name) != to_view(out.name)) continue;
-        const uint64_t need = static_cast<uint64_t>(arrays_[v].size()) * dtype_bytes(arrays_[v].dtype);
-        if (out.bytes < need)
-          throw Error("output \"" + std::string(to_view(out.name)) + "\" needs " + std::to_string(need) + " bytes, got " + std::to_string(out.bytes));
-        arrays_[v].data = out.data;
-        found = true;
-      }
-      if (!found && to_view(out.name) != "ids")
+      const auto it = named_.find(to_view(out.name));
+      if (it == named_.end()) {
+        if (to_view(out.name) == "ids") continue;  // of the sampling that follows
         throw Error("the graph has no value \"" + std::string(to_view(out.name)) + "\" to read");
+      }
+      Array& a = arrays_[it->second];
+      const uint64_t need = static_cast<uint64_t>(a.size()) * dtype_bytes(a.dtype);
+      if (out.bytes < need)
+        throw Error("output \"" + std::string(to_view(out.name)) + "\" needs " + std::to_string(need) + " bytes, got " + std::to_string(out.bytes));
+      a.data = out.data;
     }
-    for (uint32_t v = 0; v < g.n_vals(); ++v)
+    for (size_t v = 0; v < alias_of_.size(); ++v)
       if (alias_of_[v] != UINT32_MAX) arrays_[v].data = arrays_[alias_of_[v]].data;
     for (Node& node : nodes_) {
       node.run.step = &step_;
@@ -373,6 +372,10 @@ class HostProgram {
       for (size_t i = 0; i < node.in.size(); ++i) node.run.in[i] = node.in[i] == UINT32_MAX ? Array{} : arrays_[node.in[i]];
       for (size_t i = 0; i < node.out.size(); ++i) node.run.out[i] = arrays_[node.out[i]];
     }
+  }
+
+  void feed(std::string_view input, const void* data) {
+    if (const auto it = named_.find(input); it != named_.end()) arrays_[it->second].data = const_cast<void*>(data);
   }
 
   void run_lane(Lane lane, dvt_call* call) noexcept {
@@ -447,6 +450,9 @@ class HostProgram {
   std::vector<uint64_t> offsets_;
   std::vector<uint32_t> alias_of_;
   std::vector<Array> arrays_;
+  std::vector<SizedDim> sized_;
+  std::vector<uint32_t> computed_;  // values that live in the workspace
+  std::map<std::string, uint32_t, std::less<>> named_;
   AlignedBytes workspace_;
   uint64_t workspace_bytes_ = 0;
   StepView step_;
