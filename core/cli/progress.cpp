@@ -25,8 +25,9 @@ void Progress::update(std::string_view what, uint64_t done, uint64_t total) {
     started_ = last_ = now;
   }
   if (now - started_ < kQuiet) return;
-  const bool due = !shown_ && terminal_ ? true : now - last_ >= (terminal_ ? std::chrono::duration_cast<Clock::duration>(kRedraw) : std::chrono::duration_cast<Clock::duration>(kPlainLine));
-  if (!due) return;
+  const Clock::duration pause = terminal_ ? Clock::duration(kRedraw) : Clock::duration(kPlainLine);
+  const bool first_bar = terminal_ && !shown_;
+  if (!first_bar && now - last_ < pause) return;
   last_ = now;
   const double share = total ? std::min(1.0, static_cast<double>(done) / static_cast<double>(total)) : 0.0;
   if (!terminal_) {

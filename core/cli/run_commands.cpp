@@ -51,6 +51,17 @@ Node completion_node(const Completion& c, bool has_text) {
   return out;
 }
 
+// Messages as the tokens of the model's chat template, with what the config sets for it.
+Result<std::vector<TokenId>> chat_ids(const Session& session, const ChatTemplate& chat_template, Node messages) {
+  const Model& model = session.model();
+  const Settings::Chat& chat = session.settings().chat;
+  Node context = Node::make_map();
+  context.set("messages", std::move(messages));
+  if (chat.enable_thinking) context.set("enable_thinking", Node::make_bool(*chat.enable_thinking));
+  add_special_tokens(context, model.tokenizer_config());
+  return encode_chat(*model.tokenizer(), chat_template, std::move(context));
+}
+
 Result<std::vector<TokenId>> prompt_ids(Session& session, const RunOptions& o, const std::string& prompt) {
   const Model& model = session.model();
   if (!o.ids.empty()) return o.ids;
@@ -58,14 +69,10 @@ Result<std::vector<TokenId>> prompt_ids(Session& session, const RunOptions& o, c
   const Settings::Chat& chat = session.settings().chat;
   if (o.raw || !model.chat_template()) return encode_text(*model.tokenizer(), prompt);
   DVT_TRY(const ChatTemplate chat_template, ChatTemplate::parse(*model.chat_template(), "chat_template"));
-  Node context = Node::make_map();
   Node messages = Node::make_list();
   if (chat.system) messages.items().push_back(chat_message("system", *chat.system));
   messages.items().push_back(chat_message("user", prompt));
-  context.set("messages", std::move(messages));
-  if (chat.enable_thinking) context.set("enable_thinking", Node::make_bool(*chat.enable_thinking));
-  add_special_tokens(context, model.tokenizer_config());
-  return encode_chat(*model.tokenizer(), chat_template, std::move(context));
+  return chat_ids(session, chat_template, std::move(messages));
 }
 
 // Steps the engine until the request is done; Ctrl-C ends it and keeps what there is.
@@ -188,11 +195,7 @@ Status chat(const std::string& program, const ModelOptions& options) {
       continue;
     }
     messages.items().push_back(chat_message("user", line));
-    Node context = Node::make_map();
-    context.set("messages", messages);
-    if (session->settings().chat.enable_thinking) context.set("enable_thinking", Node::make_bool(*session->settings().chat.enable_thinking));
-    add_special_tokens(context, model.tokenizer_config());
-    Result<std::vector<TokenId>> ids = encode_chat(*model.tokenizer(), chat_template, std::move(context));
+    Result<std::vector<TokenId>> ids = chat_ids(*session, chat_template, messages);
     RequestParams params = session->request_params();
     params.sampling = sampling;
     Status written;

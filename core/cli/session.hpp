@@ -71,6 +71,7 @@ class Session {
   Runtime& runtime() { return *runtime_; }
   const Settings& settings() const { return runtime_->settings(); }
   Model& model() { return *model_; }
+  const Model& model() const { return *model_; }
   const SamplerChain& chain() const { return chain_; }
   /// An engine over the model with the config's limits.
   std::unique_ptr<Engine> make_engine() const;

@@ -13,8 +13,6 @@ namespace {
 // The longest text that is planned for when the config does not say.
 constexpr int64_t kDefaultContext = 4096;
 
-const Node kNull;
-
 const Node* find_string(const Node& map, std::string_view key) {
   const Node* n = map.find(key);
   return n && n->is_string() ? n : nullptr;
