@@ -7,6 +7,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cctype>
 #include <cerrno>
@@ -48,6 +49,21 @@ Status write_all(int fd, const char* p, size_t n, int* error) {
   return Status::ok();
 }
 
+uint64_t whole_pages(uint64_t n) { return (n + File::kHugePage - 1) / File::kHugePage * File::kHugePage; }
+
+// Addresses for n bytes (a multiple of kHugePage) at a multiple of kHugePage, nothing behind them yet;
+// null if there are none.
+std::byte* reserve(uint64_t n) {
+  void* p = mmap(nullptr, n + File::kHugePage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (p == MAP_FAILED) return nullptr;
+  const auto begin = reinterpret_cast<uintptr_t>(p);
+  const uint64_t before = whole_pages(begin) - begin;
+  if (before > 0) munmap(p, before);
+  std::byte* place = static_cast<std::byte*>(p) + before;
+  if (before < File::kHugePage) munmap(place + n, File::kHugePage - before);
+  return place;
+}
+
 }  // namespace
 
 std::string errno_text(int error) {
@@ -86,7 +102,7 @@ Result<std::shared_ptr<File>> File::open(const fs::path& path, std::string name)
 }
 
 File::~File() {
-  if (mapped_ != nullptr) munmap(const_cast<std::byte*>(mapped_), size_);
+  if (mapped_ != nullptr) munmap(const_cast<std::byte*>(mapped_), whole_pages(size_));
   ::close(fd_);
 }
 
@@ -129,11 +145,38 @@ Result<std::span<const std::byte>> File::map() const {
   if (size_ == 0) return std::span<const std::byte>();
   const std::lock_guard lock(map_once_);
   if (mapped_ == nullptr) {
-    void* p = mmap(nullptr, size_, PROT_READ, MAP_SHARED, fd_, 0);
-    if (p == MAP_FAILED) return io_error(name_ + ": cannot map: " + errno_text(errno));
-    mapped_ = static_cast<const std::byte*>(p);
+    std::byte* place = reserve(whole_pages(size_));
+    if (!place || mmap(place, size_, PROT_READ, MAP_SHARED | MAP_FIXED, fd_, 0) == MAP_FAILED) {
+      const int error = errno;
+      if (place) munmap(place, whole_pages(size_));
+      return io_error(name_ + ": cannot map: " + errno_text(error));
+    }
+    mapped_ = place;
   }
   return std::span<const std::byte>(mapped_, size_);
+}
+
+Status File::move_to_huge_pages(uint64_t offset, uint64_t n) const {
+  if (!mapped_ || offset > size_ || n > size_ - offset)
+    return invalid(name_ + ": bytes to move that are not mapped");
+  const uint64_t begin = offset / kHugePage * kHugePage, end = whole_pages(offset + n);
+  if (begin == end) return Status::ok();
+  std::byte* copy = reserve(end - begin);
+  const auto failed = [&](Status status) {
+    if (copy) munmap(copy, end - begin);
+    return status;
+  };
+  const Status no_memory(Code::kNoMemory, name_ + ": no memory for " + bytes_text(end - begin));
+  if (!copy || mprotect(copy, end - begin, PROT_READ | PROT_WRITE) != 0) return failed(no_memory);
+  madvise(copy, end - begin, MADV_HUGEPAGE);
+  const uint64_t n_read = std::min(end, size_) - begin;
+  if (Status s = read_at(begin, copy, n_read); !s.is_ok()) return failed(std::move(s));
+  if (mprotect(copy, end - begin, PROT_READ) != 0) return failed(no_memory);
+  // One system call takes the file's pages away and puts these there: nobody sees a gap.
+  std::byte* place = const_cast<std::byte*>(mapped_) + begin;
+  if (mremap(copy, end - begin, end - begin, MREMAP_MAYMOVE | MREMAP_FIXED, place) == MAP_FAILED)
+    return failed(no_memory);
+  return Status::ok();
 }
 
 Result<std::unique_ptr<FileWriter>> FileWriter::create(const fs::path& path) {

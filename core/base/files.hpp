@@ -45,6 +45,14 @@ class File {
   /// errors   kIo
   Result<std::span<const std::byte>> map() const;
 
+  /// Copies bytes [offset, offset + n) of the mapping, rounded out to kHugePage, into private memory
+  /// of 2 MiB pages which takes the place of the file at the same addresses: a reader sees the same
+  /// bytes before, during and after. Meant for memory that is streamed through again and again.
+  /// threads  any, one call at a time; others may read the mapping meanwhile
+  /// errors   kInvalid: not mapped. kNoMemory. kIo, kFormat: the file changed. The rest stays mapped.
+  Status move_to_huge_pages(uint64_t offset, uint64_t n) const;
+  static constexpr uint64_t kHugePage = uint64_t{2} << 20;
+
  private:
   File(int fd, std::string name, uint64_t size) : fd_(fd), name_(std::move(name)), size_(size) {}
 
@@ -52,7 +60,7 @@ class File {
   const std::string name_;
   const uint64_t size_;
   mutable std::mutex map_once_;
-  mutable const std::byte* mapped_ = nullptr;
+  mutable const std::byte* mapped_ = nullptr;  // at a multiple of kHugePage
 };
 
 /// Writes a file under a temporary name beside it, flushes it to the disk and renames it into

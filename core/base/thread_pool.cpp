@@ -6,7 +6,6 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 
 #include <algorithm>
 #include <cmath>
@@ -16,6 +15,7 @@
 #include <system_error>
 
 #include "core/base/assert.hpp"
+#include "core/base/signals_blocked.hpp"
 
 namespace dovetail::core {
 namespace {
@@ -53,20 +53,6 @@ inline void relax() {
   asm volatile("isb" ::: "memory");
 #endif
 }
-
-// Threads started inside it take no signals, so that Ctrl-C reaches the main thread.
-class SignalsBlocked {
- public:
-  SignalsBlocked() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
- private:
-  sigset_t before_;
-};
 
 uint32_t affinity_cores() {
   for (int n_cpus = 1024; n_cpus <= 1 << 20;

@@ -132,6 +132,7 @@ Status run(const std::string& program, const BenchOptions& o) {
   options.sets.push_back("kv_cache.max_tokens=" + std::to_string((o.n_prompt + o.n_decode + 64) * o.n_streams));
   DVT_TRY(const std::unique_ptr<Session> session, Session::open(program, options));
   Model& model = session->model();
+  model.settle();
   Progress progress;
   DVT_TRY(const Bandwidth bandwidth, measure_bandwidth(model, o.n_repeats, progress));
   Timing timing;
@@ -180,18 +181,21 @@ Status run(const std::string& program, const BenchOptions& o) {
   out.set("decode", decode);
   out.set("latency", latency);
   out.set("memory", model.memory().node());
+  out.set("weights_in_huge_pages", Node::make_int(static_cast<int64_t>(model.promoted_bytes())));
   if (o.model.json) return print(to_json(out, 2) + "\n");
 
   char text[1600];
   std::snprintf(text, sizeof text,
                 "%s on %s (%s, %u threads), medians of %u\n"
                 "  memory read     %6.1f GB/s from 4 KiB pages, %.1f GB/s from 2 MiB pages\n"
+                "  weights         %9s a token, %s of the weights moved to 2 MiB pages\n"
                 "  prefill %5u    %7.1f tokens/s  %6.1f GFLOP/s\n"
                 "  decode  %5u    %7.1f tokens/s  %5.1f %% of the read bandwidth (%s a token; ceiling %.1f tokens/s)%s\n"
                 "  first token     %7.1f ms\n"
                 "  between tokens  %7.2f ms, 95 %% under %.2f ms\n",
                 session->runtime().config_name().c_str(), model.backend_name().c_str(), model.backend_variant().c_str(),
-                session->runtime().pool().n_lanes(), o.n_repeats, bandwidth.small_pages / 1e9, bandwidth.huge_pages / 1e9, o.n_prompt,
+                session->runtime().pool().n_lanes(), o.n_repeats, bandwidth.small_pages / 1e9, bandwidth.huge_pages / 1e9,
+                bytes_text(model.weights().bytes_per_token()).c_str(), bytes_text(model.promoted_bytes()).c_str(), o.n_prompt,
                 prompt_tokens / prefill_s, prefill_flops / prefill_s / 1e9, o.n_decode, decode_rate, share * 100,
                 bytes_text(static_cast<uint64_t>(bytes_per_token)).c_str(), bandwidth.best() / bytes_per_token,
                 o.n_streams > 1 ? (", " + std::to_string(o.n_streams) + " streams").c_str() : "", median(timing.ttft_s) * 1e3,

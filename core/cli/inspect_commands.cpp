@@ -55,7 +55,7 @@ Status inspect(const std::string& program, const InspectOptions& o) {
       item.set("format", Node::make_string(t.format));
       item.set("shape", std::move(shape));
       item.set("bytes", Node::make_int(static_cast<int64_t>(t.bytes.size())));
-      item.set("file", Node::make_string(t.file));
+      item.set("file", Node::make_string(t.source->name()));
       tensors.items().push_back(std::move(item));
     }
     out.set("tensors", std::move(tensors));
@@ -76,7 +76,7 @@ Status inspect(const std::string& program, const InspectOptions& o) {
   row("context", std::to_string(model.max_seq_len()) + " tokens");
   row("chat template", model.chat_template() ? "yes" : "no: prompts are continued");
   if (o.tensors)
-    for (const TensorInfo& t : model.checkpoint().tensors()) text += "  " + t.name + "  " + t.format + "  " + shape_text(t.shape) + "  " + t.file + "\n";
+    for (const TensorInfo& t : model.checkpoint().tensors()) text += "  " + t.name + "  " + t.format + "  " + shape_text(t.shape) + "  " + t.source->name() + "\n";
   if (o.graph) text += model.graph().dump();
   return print(text);
 }

@@ -65,7 +65,9 @@ Section backend() {
       {key("plugin", Type::kString, "backend plugin"),
        in_forms(key("weights", Type::kString, "weight format, or a map of tensor class to format"),
                 ParamSpec::kOne | ParamSpec::kMap),
-       at_least(key("threads", Type::kInt, "threads of the host's pool, default: all cores"), 1)},
+       at_least(key("threads", Type::kInt, "threads of the host's pool, default: all cores"), 1),
+       key("huge_pages", Type::kBool,
+           "move mapped weights to 2 MiB pages in the background while memory allows")},
       "backend",
       "plugin"};
 }

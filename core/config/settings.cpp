@@ -158,6 +158,7 @@ Settings::Backend read_backend(const Node& config, Status& status) {
   backend.plugin = in.plugin("plugin");
   in.required("plugin", in.text("plugin"));
   backend.n_threads = in.i32("threads");
+  backend.huge_pages = in.required("huge_pages", in.boolean("huge_pages"));
   const Node* weights = in.raw("weights");
   if (weights == nullptr || !weights->is_map()) {
     backend.weights = in.text("weights").value_or("");

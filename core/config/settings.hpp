@@ -37,6 +37,7 @@ struct Settings {
     std::map<std::string, std::string>
         class_weights;  // tensor class to format; wins over `weights`
     std::optional<int32_t> n_threads;
+    bool huge_pages = true;  // mapped weights move to 2 MiB pages
   };
   struct KvCache {
     std::string dtype;                 // "auto", "float32", "bf16"

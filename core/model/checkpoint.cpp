@@ -106,8 +106,9 @@ Status Checkpoint::read_tensors() {
     info.format = text_of(t.format);
     const File* file = HostScope::file_of(t.file);
     if (!file) return internal_error("format \"" + format_name_ + "\" gave tensor \"" + info.name + "\" without a file");
-    info.file = file->name();
-    const auto at = [&info](const std::string& what) { return bad_format(info.file + ": tensor \"" + info.name + "\" " + what); };
+    info.source = file;
+    info.offset = t.offset;
+    const auto at = [&info](const std::string& what) { return bad_format(info.source->name() + ": tensor \"" + info.name + "\" " + what); };
     if (t.ndim > DVT_MAX_DIMS) return at("has " + std::to_string(t.ndim) + " dimensions, at most 6 are possible");
     info.shape.assign(t.shape, t.shape + t.ndim);
     if (t.offset > file->size() || t.bytes > file->size() - t.offset)

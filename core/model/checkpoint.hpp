@@ -28,7 +28,8 @@ struct TensorInfo {
   std::string format;  // "bf16"
   std::vector<int64_t> shape;
   std::span<const std::byte> bytes;  // mapped
-  std::string file;                  // for messages
+  const File* source = nullptr;      // the mapped file; lives as long as the checkpoint
+  uint64_t offset = 0;               // of the bytes in it
 };
 
 class Checkpoint {

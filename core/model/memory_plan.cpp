@@ -92,6 +92,7 @@ std::string MemoryPlan::text() const {
   for (const Item& i : items) line(i.name, i.bytes, i.detail);
   line("of its own", private_bytes(), "of " + bytes_text(available) + " available");
   if (mapped_bytes() > 0) line("mapped", mapped_bytes(), "shared with the page cache");
+  if (promoted_bytes > 0) line("of these moved", promoted_bytes, "to 2 MiB pages of its own, in the background, while memory allows");
   out << "  a token takes " << bytes_text(bytes_per_token) << " of KV cache; the longest context that fits is " << max_context << " tokens\n";
   return out.str();
 }
@@ -110,6 +111,7 @@ Node MemoryPlan::node() const {
   out.set("items", std::move(list));
   out.set("private_bytes", Node::make_int(static_cast<int64_t>(private_bytes())));
   out.set("mapped_bytes", Node::make_int(static_cast<int64_t>(mapped_bytes())));
+  out.set("promoted_bytes", Node::make_int(static_cast<int64_t>(promoted_bytes)));
   out.set("available_bytes", Node::make_int(static_cast<int64_t>(std::min<uint64_t>(available, INT64_MAX))));
   out.set("kv_bytes_per_token", Node::make_int(static_cast<int64_t>(bytes_per_token)));
   out.set("kv_tokens", Node::make_int(static_cast<int64_t>(n_tokens)));

@@ -40,6 +40,7 @@ Result<std::unique_ptr<Model>> Model::load(const ModelLoad& in) {
     log_warn("memory", "the weights are " + bytes_text(model->memory_.mapped_bytes()) + ", " + bytes_text(model->memory_.available) +
                            " is free: they will be read from the disk again and again");
   DVT_TRY(model->load_weights(in));
+  model->promotion_.start(std::move(model->to_promote_));
   return model;
 }
 
@@ -203,6 +204,12 @@ Status Model::plan(const ModelLoad& in) {
   memory_.items.push_back({"workspace", workspace + logits, "steps of up to " + std::to_string(compile_options_.max_tokens) + " tokens, " +
                                                                 std::to_string(n_slots_) + " rows of logits"});
   const uint64_t fixed = memory_.private_bytes() - per_block * n_blocks_;
+  if (s.backend.huge_pages && has_huge_pages()) to_promote_ = weights_.streamed();
+  for (const Promotion::Range& r : to_promote_) memory_.promoted_bytes += r.bytes;
+  if (memory_.private_bytes() + memory_.promoted_bytes + Promotion::kReserve > memory_.available) {
+    to_promote_.clear();
+    memory_.promoted_bytes = 0;
+  }
   memory_.max_context = memory_.available > fixed && memory_.bytes_per_token > 0
                             ? std::min<uint64_t>((memory_.available - fixed) / memory_.bytes_per_token, static_cast<uint64_t>(info_.max_seq_len))
                             : static_cast<uint64_t>(memory_.available > fixed ? info_.max_seq_len : 0);

@@ -91,6 +91,10 @@ class Model {
     uint64_t per_token = 0, per_row = 0;
   };
   Flops linear_flops() const;
+  /// Until work in the background is done: weights that move to 2 MiB pages. For measurements.
+  void settle() { promotion_.wait(); }
+  /// Bytes of weights in 2 MiB pages so far.
+  uint64_t promoted_bytes() const { return promotion_.moved_bytes(); }
   /// Reads `bytes` at p with the backend's own loop on all lanes; seconds.
   Result<double> read_bandwidth(const void* p, uint64_t bytes);
 
@@ -120,6 +124,8 @@ class Model {
   dvt_backend_info backend_info_{};
   Weights weights_;
   RepackCache repack_cache_;
+  std::vector<Promotion::Range> to_promote_;
+  Promotion promotion_;  // stops before the checkpoint's files close
   dvt_compile_options compile_options_{};
   std::vector<std::string> observed_;
   std::vector<dvt_str> observed_views_;

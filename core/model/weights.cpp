@@ -108,6 +108,21 @@ uint64_t Weights::bytes_per_token() const {
   return sum;
 }
 
+std::vector<Promotion::Range> Weights::streamed() const {
+  std::vector<Promotion::Range> ranges;
+  for (size_t i = 0; i < uses_.size(); ++i)
+    if (plans_[i].how == DVT_PLAN_KEEP && (uses_[i].access & DVT_ACCESS_DENSE))
+      ranges.push_back({sources_[i]->source, sources_[i]->offset, sources_[i]->bytes.size()});
+  std::sort(ranges.begin(), ranges.end(), [](const auto& a, const auto& b) { return std::pair(a.file, a.offset) < std::pair(b.file, b.offset); });
+  std::vector<Promotion::Range> out;  // neighbours joined; a gap of less than a page moves along
+  for (const Promotion::Range& r : ranges) {
+    const bool joins = !out.empty() && out.back().file == r.file && r.offset <= out.back().offset + out.back().bytes + File::kHugePage;
+    if (joins) out.back().bytes = std::max(out.back().bytes, r.offset + r.bytes - out.back().offset);
+    else out.push_back(r);
+  }
+  return out;
+}
+
 bool Weights::is_float32() const {
   for (const dvt_weight_use& use : uses_)
     if (is_matrix(use)) return text_of(use.stored) == "f32";

@@ -16,6 +16,7 @@
 #include "core/base/status.hpp"
 #include "core/graph/graph.hpp"
 #include "core/model/checkpoint.hpp"
+#include "core/model/promotion.hpp"
 #include "core/plugin/call_frame.hpp"
 
 namespace dovetail::core {
@@ -52,6 +53,8 @@ class Weights {
   size_t n_tensors() const { return uses_.size(); }
   /// Bytes that one token reads: every dense weight once, one row of those read by rows.
   uint64_t bytes_per_token() const;
+  /// Parts of mapped files that every token reads whole, in order.
+  std::vector<Promotion::Range> streamed() const;
   /// Whether the dense weights are stored as float32 (or there are none).
   bool is_float32() const;
 

@@ -8,10 +8,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <thread>
 
 #include "core/base/folder.hpp"
 #include "core/base/log.hpp"
@@ -55,6 +59,66 @@ TEST_F(FilesTest, ReadsAndMapsTheSameBytes) {
             "hello, world");
   EXPECT_EQ((*file)->map()->data(), bytes->data()) << "mapped once";
   EXPECT_EQ((*file)->read_all(11).status().message(), "a: has 12 bytes, expected at most 11 bytes");
+}
+
+// Kilobytes of the mapping at p whose pages are private to this process, not the file's.
+long anonymous_kib(const void* p) {
+  std::ifstream in("/proc/self/smaps");
+  const auto at = reinterpret_cast<uintptr_t>(p);
+  bool inside = false;
+  for (std::string line; std::getline(in, line);) {
+    unsigned long begin = 0, end = 0;
+    long kib = 0;
+    if (std::sscanf(line.c_str(), "%lx-%lx ", &begin, &end) == 2) inside = begin <= at && at < end;
+    if (inside && std::sscanf(line.c_str(), "Anonymous: %ld kB", &kib) == 1) return kib;
+  }
+  return -1;
+}
+
+TEST_F(FilesTest, MovesToPagesOfItsOwnUnderItsReaders) {
+  std::string text(5 * File::kHugePage + 12345, ' ');
+  for (size_t i = 0; i < text.size(); ++i) text[i] = static_cast<char>(i * 2654435761u >> 24);
+  put("weights", text);
+  const auto file = File::open(root_ / "weights", "weights");
+  ASSERT_TRUE(file);
+  EXPECT_EQ((*file)->move_to_huge_pages(0, 1).code(), Code::kInvalid) << "not mapped yet";
+  const std::span<const std::byte> bytes = *(*file)->map();
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(bytes.data()) % File::kHugePage, 0u);
+  ASSERT_EQ(anonymous_kib(bytes.data()), 0);
+
+  std::atomic<bool> stop{false};
+  std::atomic<int> n_wrong{0}, n_reads{0};
+  std::thread reader([&] {
+    while (!stop) {
+      n_wrong += std::memcmp(bytes.data(), text.data(), text.size()) != 0;
+      ++n_reads;
+    }
+  });
+  const uint64_t middle = 2 * File::kHugePage + 100;
+  EXPECT_TRUE((*file)->move_to_huge_pages(middle, 10).is_ok());
+  EXPECT_EQ(anonymous_kib(bytes.data()), 0) << "the first pages were not asked for";
+  EXPECT_EQ(anonymous_kib(bytes.data() + middle), 2048);
+  EXPECT_TRUE((*file)->move_to_huge_pages(0, text.size()).is_ok()) << "again, and to the end";
+  while (n_reads < 3) std::this_thread::yield();
+  stop = true;
+  reader.join();
+  EXPECT_EQ(n_wrong, 0);
+  EXPECT_GE(anonymous_kib(bytes.data()), 2048);
+  EXPECT_EQ((*file)->move_to_huge_pages(text.size(), 1).code(), Code::kInvalid);
+
+  put("weights", "cut short, which no longer reaches the copy");
+  EXPECT_EQ(std::memcmp(bytes.data(), text.data(), text.size()), 0);
+}
+
+TEST_F(FilesTest, AFileCutShortIsNotMoved) {
+  put("weights", std::string(3 * File::kHugePage, 'x'));
+  const auto file = File::open(root_ / "weights", "weights");
+  const std::span<const std::byte> bytes = *(*file)->map();
+  fs::resize_file(root_ / "weights", File::kHugePage);
+  const Status s = (*file)->move_to_huge_pages(0, bytes.size());
+  EXPECT_EQ(s.code(), Code::kFormat) << s.message();
+  EXPECT_EQ(anonymous_kib(bytes.data()), 0) << "still the file's";
+  EXPECT_EQ(bytes[File::kHugePage - 1], std::byte{'x'});
 }
 
 TEST_F(FilesTest, AnEmptyFileIsAFile) {

@@ -63,6 +63,19 @@ constexpr const char* kScripted = "tests/data/engine/scripted.yaml";
 constexpr const char* kDemo = "configs/demo.yaml";
 const std::vector<std::string> kGreedySets = {"sampler=[greedy]"};
 
+TEST(Weights, MoveToHugePagesWhileTheModelRuns) {
+  const auto kept = open(kDemo, {"backend.huge_pages=false"});
+  const auto moved = open(kDemo);
+  ASSERT_TRUE(kept && moved);
+  RequestParams params = greedy(random_ids(40, 7, 4000), 60);
+  params.seed = 5;  // the demo's config draws
+  EXPECT_EQ(alone(*kept, params), alone(*moved, params)) << "read from the file, and while it moves";
+  moved->model().settle();
+  EXPECT_EQ(kept->model().promoted_bytes(), 0u);
+  if (has_huge_pages()) EXPECT_GE(moved->model().promoted_bytes(), moved->model().weights().bytes_per_token() * 9 / 10);
+  EXPECT_EQ(alone(*kept, params), alone(*moved, params));
+}
+
 TEST(Engine, HashModelSaysTheSameAloneInABatchAndInChunks) {
   for (const char* backend : {"reference", "cpu"}) {
     const std::string plugin = std::string("backend.plugin=") + backend;
