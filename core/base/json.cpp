@@ -18,6 +18,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/utf8.hpp"
+
 namespace dovetail::core {
 namespace {
 
@@ -321,6 +323,7 @@ std::string describe(bj::error_code ec, std::string_view text, size_t offset, si
 }
 
 void write_string(std::string_view s, std::string& out) {
+  if (find_invalid_utf8(s) != std::string_view::npos) return write_string(replace_invalid_utf8(s), out);
   static constexpr char kHex[] = "0123456789abcdef";
   out += '"';
   size_t run = 0;  // start of the bytes that need no escape

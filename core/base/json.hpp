@@ -38,9 +38,9 @@ struct JsonLimits {
 Result<Node> parse_json(std::string_view text, std::string source_name,
                         const JsonLimits& limits = {});
 
-/// Writes `node` as JSON: keys in order, strings as they are (only what JSON demands is escaped),
-/// floats in the shortest form that reads back the same and always with a point or exponent.
-/// An infinite or NaN number, which JSON lacks, is written as null. `indent` > 0 breaks lines.
+/// Writes `node` as JSON: keys in order, strings as they are (only what JSON demands is escaped, and
+/// bytes that are not UTF-8, which no JSON can hold, become U+FFFD), floats in the shortest form that
+/// reads back the same and always with a point or exponent. An infinite or NaN number, which JSON lacks, is written as null. `indent` > 0 breaks lines.
 std::string to_json(const Node& node, int indent = 0);
 
 }  // namespace dovetail::core

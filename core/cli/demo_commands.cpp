@@ -8,6 +8,7 @@
 #include "core/cli/command.hpp"
 #include "core/cli/demo_chart.hpp"
 #include "core/cli/demo_decoder.hpp"
+#include "core/cli/piece_json.hpp"
 #include "core/cli/session.hpp"
 #include "core/text/prompt.hpp"
 
@@ -58,21 +59,16 @@ std::string fixed(double value, int digits) {
   return buffer;
 }
 
-Result<std::string> piece_text(const Model& model, uint32_t id) {
-  DVT_TRY(std::string piece, model.tokenizer()->piece(id));
-  return piece;
-}
-
 Status tokens(const std::string& program, DemoOptions o) {
   DVT_TRY(const Demo demo, open(program, o));
   Node list = Node::make_list();
   std::string table = padded("id", 8) + "  piece\n";
   for (TokenId id : demo.ids) {
-    DVT_TRY(std::string piece, piece_text(demo.session->model(), id));
+    DVT_TRY(const std::string piece, demo.session->model().tokenizer()->piece(id));
     table += padded(std::to_string(id), 8) + "  " + to_json(Node::make_string(piece)) + "\n";
     Node entry = Node::make_map();
     entry.set("id", Node::make_int(id));
-    entry.set("piece", Node::make_string(std::move(piece)));
+    set_piece(entry, piece);
     list.items().push_back(std::move(entry));
   }
   table += std::to_string(demo.text.size()) + " bytes are " + std::to_string(demo.ids.size()) + " tokens\n";
@@ -87,11 +83,11 @@ Status next(const std::string& program, DemoOptions o) {
   Node list = Node::make_list();
   std::string chart;
   for (const TokenProbability& t : likeliest(logits, 5, model.tokenizer()->n_ids())) {
-    DVT_TRY(std::string piece, piece_text(model, t.id));
+    DVT_TRY(const std::string piece, model.tokenizer()->piece(t.id));
     chart += padded(fixed(100 * t.probability, 1), 6) + " %  " + bar(t.probability, 30) + "  " + to_json(Node::make_string(piece)) + "\n";
     Node entry = Node::make_map();
     entry.set("id", Node::make_int(t.id));
-    entry.set("piece", Node::make_string(std::move(piece)));
+    set_piece(entry, piece);
     entry.set("probability", Node::make_float(t.probability));
     list.items().push_back(std::move(entry));
   }

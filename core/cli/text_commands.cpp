@@ -5,6 +5,7 @@
 
 #include "core/base/json.hpp"
 #include "core/cli/command.hpp"
+#include "core/cli/piece_json.hpp"
 #include "core/cli/session.hpp"
 #include "core/config/load.hpp"
 
@@ -144,13 +145,14 @@ Status tokenize(const std::string& program, const TokenizeOptions& o) {
   Node list = Node::make_list();
   std::string table;
   for (const dvt_tok& t : tokens) {
-    DVT_TRY(std::string piece, tokenizer.piece(t.id));
+    DVT_TRY(const std::string piece, tokenizer.piece(t.id));
     std::string id = std::to_string(t.id);
     id.insert(0, id.size() < 8 ? 8 - id.size() : 0, ' ');
-    const std::string quoted = to_json(Node::make_string(piece));  // half a character shows as U+FFFD on a terminal
+    const std::string quoted = to_json(Node::make_string(piece));  // half a character shows as U+FFFD
     table += id + "  " + quoted + "\n";
     Node entry = Node::make_map();
     entry.set("id", Node::make_int(t.id));
+    set_piece(entry, piece);
     entry.set("begin", Node::make_int(static_cast<int64_t>(t.begin)));
     entry.set("end", Node::make_int(static_cast<int64_t>(t.end)));
     list.items().push_back(std::move(entry));

@@ -6,28 +6,11 @@
 #include <cstdint>
 #include <string>
 
+#include "core/base/utf8.hpp"
 #include "core/config/yaml.hpp"
 
 namespace dovetail::core {
 namespace {
-
-// Length of the sequence that starts at `text`, or 0 if it is not well formed.
-size_t utf8_sequence_len(std::string_view text) {
-  const auto byte = [&](size_t i) { return static_cast<uint8_t>(text[i]); };
-  const uint8_t lead = byte(0);
-  if (lead < 0x80) return 1;
-  if (lead < 0xC2 || lead > 0xF4) return 0;
-  const size_t len = lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
-  if (text.size() < len) return 0;
-  // The second byte's range excludes overlong forms, surrogates and values over U+10FFFF.
-  const uint8_t low = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
-  const uint8_t high = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
-  if (byte(1) < low || byte(1) > high) return 0;
-  for (size_t i = 2; i < len; ++i) {
-    if ((byte(i) & 0xC0) != 0x80) return 0;
-  }
-  return len;
-}
 
 std::string hex_byte(char c) {
   static constexpr char kDigits[] = "0123456789ABCDEF";
@@ -50,15 +33,6 @@ bool is_refused_control(std::string_view text, size_t i) {
 }
 
 }  // namespace
-
-size_t find_invalid_utf8(std::string_view text) {
-  for (size_t i = 0; i < text.size();) {
-    const size_t len = utf8_sequence_len(text.substr(i));
-    if (len == 0) return i;
-    i += len;
-  }
-  return std::string_view::npos;
-}
 
 Status check_source_text(std::string_view text, const std::string& source) {
   if (text.size() > kYamlMaxBytes) {

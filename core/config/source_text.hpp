@@ -9,9 +9,6 @@
 
 namespace dovetail::core {
 
-/// The offset of the first byte that is not part of valid UTF-8 (RFC 3629), or npos.
-size_t find_invalid_utf8(std::string_view text);
-
 /// Whether `text` may be read as YAML at all: size, encoding, control characters.
 /// errors   kInvalid, with the place of the first bad byte.
 Status check_source_text(std::string_view text, const std::string& source);

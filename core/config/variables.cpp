@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 
+#include "core/base/utf8.hpp"
 #include "core/config/source_text.hpp"
 
 namespace dovetail::core {

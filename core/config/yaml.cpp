@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/utf8.hpp"
 #include "core/config/source_text.hpp"
 #include "core/config/yaml_scalar.hpp"
 

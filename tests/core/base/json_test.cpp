@@ -203,6 +203,14 @@ TEST(ToJson, WritesFloatsThatReadBackTheSame) {
   }
 }
 
+TEST(ToJson, BytesThatAreNotUtf8BecomeReplacements) {
+  Node map = Node::make_map();
+  map.set("k\xFF", Node::make_string("half \xF0\x9F\x98, \"whole\" \xE4\xB8\xAD"));
+  const Node back = parsed(to_json(map));
+  ASSERT_NE(back.find("k\uFFFD"), nullptr);
+  EXPECT_EQ(back.find("k\uFFFD")->as_string(), "half \uFFFD, \"whole\" \xE4\xB8\xAD");
+}
+
 TEST(ToJson, IndentsNestedContainers) {
   EXPECT_EQ(
       to_json(parsed(R"({"a":[1,{"b":2}],"c":[],"d":{}})"), 2),

@@ -1,0 +1,126 @@
+"""What --json prints is JSON in UTF-8, whatever bytes are in texts, tokens and paths.
+usage: json_output_test.py DOVETAIL
+"""
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+GOLDEN = ROOT / "tests" / "golden" / "qwen3"
+DOVETAIL = sys.argv.pop(1)
+PLUGINS = pathlib.Path(DOVETAIL).resolve().parents[1] / "lib" / "dovetail" / "plugins"
+DEMO = ROOT / "configs" / "demo"
+TEXT = "Elizabeth 😀 走了, 日本語 e\u0301 \U0001F469\u200D\U0001F680\n"
+SMALL = ["--set", "generate.max_tokens=24"]
+NOISE = ["--set", "sampler=[{temperature: 100}]", "--set", "generate.seed=1"]  # any byte may come
+checked = set()
+
+
+def program(args, stdin=b""):
+    return subprocess.run([DOVETAIL, *args], capture_output=True, input=stdin, timeout=120)
+
+
+def reject(word):
+    raise ValueError(f"{word} is no JSON")
+
+
+class JsonOutput(unittest.TestCase):
+    def setUp(self):
+        holder = tempfile.TemporaryDirectory()
+        self.addCleanup(holder.cleanup)
+        self.folder = os.fsencode(holder.name)
+
+    def json(self, command, *args, stdin=b""):
+        checked.add(command)
+        done = program([*command.split(), *args], stdin)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout.decode("utf-8", "strict"), parse_constant=reject)
+
+    def pieces(self, tokens):
+        """The bytes that the pieces stand for; `bytes` is there exactly where text cannot say them."""
+        out = b""
+        for token in tokens:
+            if "bytes" in token:
+                raw = bytes(token["bytes"])
+                with self.assertRaises(UnicodeDecodeError):
+                    raw.decode("utf-8")
+                self.assertEqual(token["piece"], raw.decode("utf-8", "replace"))
+            else:
+                raw = token["piece"].encode()
+            out += raw
+        return out
+
+    def test_the_pieces_of_emoji_and_cjk_are_their_bytes(self):
+        for command, args in (("demo tokens", [TEXT]), ("tokenize", ["--tokenizer", str(DEMO), TEXT])):
+            tokens = self.json(command, "--json", *args)
+            self.assertEqual(self.pieces(tokens).decode(), TEXT.replace("e\u0301", "\u00e9"))  # NFC
+            self.assertTrue(any("bytes" in t for t in tokens))
+
+    def test_the_next_tokens_after_half_a_character_have_pieces(self):
+        self.pieces(self.json("demo next", "--json", TEXT))
+
+    def test_texts_of_any_bytes_are_utf8(self):
+        replaced = 0
+        for prompt in (["--raw", TEXT], ["--ids", "173,254"]):
+            out = self.json("run", "--json", *SMALL, *NOISE, *prompt)
+            self.assertEqual(len(out["ids"]), 24)
+            replaced += out["text"].count("\ufffd")
+        self.assertGreater(replaced, 0, "no half character came: choose another seed")
+
+    def test_decoded_ids_are_utf8(self):
+        ids = [t["id"] for t in self.json("tokenize", "--json", "--tokenizer", str(DEMO), TEXT)]
+        half = ",".join(map(str, ids[:len(ids) // 2 + 1]))
+        self.assertIn("Elizabeth", self.json("tokenize", "--json", "--tokenizer", str(DEMO), "--decode", half)["text"])
+        lines = "".join(json.dumps({"ids": ids[:n]}) + "\n" for n in range(1, len(ids) + 1))
+        done = program(["tokenize", "--tokenizer", str(DEMO), "--jsonl", "--decode"], lines.encode())
+        texts = [json.loads(line)["text"] for line in done.stdout.decode("utf-8", "strict").splitlines()]
+        self.assertEqual(len(texts), len(ids))
+        self.assertTrue(any("\ufffd" in t for t in texts[:-1]))
+        self.assertNotIn("\ufffd", texts[-1])
+
+    def test_paths_of_any_bytes_are_utf8(self):
+        for name, shown in (("模型 😀".encode(), "模型 😀"), (b"caf\xe9", "caf\ufffd")):
+            path = os.path.join(self.folder, name)
+            os.symlink(GOLDEN, path)
+            self.assertIn(shown, self.json("inspect", "--json", path)["path"])
+            self.assertGreater(len(self.json("plan", "--json", path)), 0)
+            self.assertIn(shown, self.json("config show", "--json", path)["model"]["path"])
+            plugins = os.path.join(self.folder, b"plugins-" + name)
+            os.symlink(PLUGINS, plugins)
+            self.assertGreater(len(self.json("plugins list", "--json", "--path", plugins)), 0)
+            self.assertIn(shown, json.dumps(self.json("plugins explain", "greedy", "--json", "--path", plugins), ensure_ascii=False))
+            self.json("plugins inspect", os.path.join(plugins, b"sampler", b"greedy.so"), "--json")
+
+    def test_measurements_are_json(self):
+        path = os.path.join(self.folder, b"\xff\xe4\xb8")
+        os.symlink(GOLDEN, path)
+        bench = self.json("bench", path, "--json", "-p", "4", "-n", "4", "--repeats", "1")
+        self.assertTrue(bench["model"].endswith("/\ufffd\ufffd"))
+        for command in ("demo cache", "demo fast"):
+            self.json(command, "--json", "-n", "4", TEXT, *(["--repeats", "1"] if "fast" in command else []))
+
+
+class NothingIsForgotten(unittest.TestCase):
+    def test_every_command_with_json_was_tried(self):
+        offered = commands_with_json()  # this class is the last to run
+        self.assertGreaterEqual(len(offered), 11)
+        self.assertEqual(offered - checked, set())
+
+
+def commands_with_json(*above):
+    """Every command whose help has --json, found by walking the help texts."""
+    text = program([*above, "--help"]).stdout.decode()
+    found = {" ".join(above)} if re.search(r"^\s+--json\b", text, re.M) else set()
+    listed = re.split(r"^(?:Subcommands|SUBCOMMANDS):\s*$", text, flags=re.M)
+    for name in re.findall(r"^  ([a-z][a-z-]*)\s{2,}", listed[1].split("\n\n")[0], re.M) if len(listed) > 1 else []:
+        found |= commands_with_json(*above, name)
+    return found
+
+
+if __name__ == "__main__":
+    unittest.main()
