@@ -2,13 +2,15 @@
 PRESET ?= release
 BUILD  := build/$(PRESET)
 JOBS   ?= $(shell nproc)
+PREFIX ?= /usr/local
 PROMPT ?= It is a truth universally acknowledged
 
-.PHONY: help run test build dev asan tsan setup lint clean
+.PHONY: help run test build install dev asan tsan setup lint clean
 help:
 	@echo "make run    install what is missing, build, and continue a prompt with the embedded model"
 	@echo "make test   install what is missing, build, and run the whole test suite"
 	@echo "make build  build only (PRESET=release|dev|asan|tsan); the program is $(BUILD)/bin/dovetail"
+	@echo "make install  build, and install below PREFIX ($(PREFIX)): program, plugins, configs, SDK"
 	@echo "make asan   build and test under AddressSanitizer and UndefinedBehaviorSanitizer"
 	@echo "make tsan   build and test under ThreadSanitizer"
 
@@ -21,6 +23,9 @@ build: setup
 
 run: build
 	@$(BUILD)/bin/dovetail run "$(PROMPT)"
+
+install: build
+	@cmake --install $(BUILD) --prefix $(PREFIX)
 
 test: build
 	@ctest --preset $(PRESET) -j $(JOBS)
