@@ -1,5 +1,6 @@
 // demo tokens|next|cache|fast: the pipeline opened up, one stage at a time.
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <memory>
@@ -122,6 +123,31 @@ Status cache(const std::string& program, DemoOptions o) {
                " times as long); the tokens are the same\n");
 }
 
+// What `dovetail run` does for every token: a step of the engine, the token and its text to the host,
+// then the next.
+Result<Decoded> plain_loop(Session& session, const std::vector<TokenId>& prompt, uint32_t n) {
+  const std::unique_ptr<Engine> engine = session.make_engine();
+  RequestParams params = session.request_params();
+  params.prompt = prompt;
+  params.max_tokens = n;
+  params.stop.clear();  // as many tokens as the other loop
+  params.stop_ids.clear();
+  Decoded out;
+  const Clock::time_point start = Clock::now();
+  DVT_TRY(engine->add(std::move(params), [&out, start](const RequestEvent& e) {
+    if (!e.token) return;
+    out.ids.push_back(*e.token);
+    out.seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count());
+  }));
+  for (bool more = true; more;) {
+    if (interrupted()) return Status(Code::kCancelled, "interrupted");
+    DVT_TRY(more, engine->step());
+  }
+  for (const Completion& done : engine->take_completions())
+    if (done.finish == FinishReason::kError) return done.error;
+  return out;
+}
+
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   const size_t n = values.size();
@@ -129,13 +155,14 @@ double median(std::vector<double> values) {
 }
 
 Status fast(const std::string& program, DemoOptions o) {
+  o.model.sets.push_back("sampler=[greedy]");  // the one choice that both loops can make
   DVT_TRY(const Demo demo, open(program, o));
   DemoDecoder decoder(demo.session->model(), demo.session->settings());
   std::vector<double> plain_rates, fast_rates;
   for (uint32_t i = 0; i < o.repeats; ++i) {  // alternating: a busy moment meets both
-    DVT_TRY(const Decoded plain, decoder.with_cache(demo.ids, o.n_tokens));
+    DVT_TRY(const Decoded plain, plain_loop(*demo.session, demo.ids, o.n_tokens));
     DVT_TRY(const Decoded quick, decoder.on_device(demo.ids, o.n_tokens));
-    if (plain.ids != quick.ids) return different("through the host", "on the device");
+    if (plain.ids != quick.ids) return different("through the engine", "without a round trip");
     plain_rates.push_back(o.n_tokens / plain.seconds.back());
     fast_rates.push_back(o.n_tokens / quick.seconds.back());
   }
@@ -149,9 +176,10 @@ Status fast(const std::string& program, DemoOptions o) {
     return print(to_json(out, 2) + "\n");
   }
   const double most = std::max(plain, quick);
-  return print("plain loop, logits to the host   " + padded(fixed(plain, 1), 9) + " tokens/s  " + bar(plain / most, 30) + "\n" + "ids stay with the backend        " +
-               padded(fixed(quick, 1), 9) + " tokens/s  " + bar(quick / most, 30) + "\n" + fixed(quick / plain, 2) + " times as fast (medians of " + std::to_string(o.repeats) +
-               "); the tokens are the same\n");
+  return print("plain loop: every token to the host and back  " + padded(fixed(plain, 1), 9) + " tokens/s  " + bar(plain / most, 30) + "\n" +
+               "no round trip: ids stay with the backend      " + padded(fixed(quick, 1), 9) + " tokens/s  " + bar(quick / most, 30) + "\n" +
+               fixed(quick / plain, 2) + " times as fast on " + demo.session->model().backend_name() + " (greedy, prompt of " + std::to_string(demo.ids.size()) +
+               " and " + std::to_string(o.n_tokens) + " new tokens, medians of " + std::to_string(o.repeats) + "); the tokens are the same\n");
 }
 
 }  // namespace

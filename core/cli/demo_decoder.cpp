@@ -90,17 +90,21 @@ Result<Decoded> DemoDecoder::on_device(const std::vector<TokenId>& prompt, uint3
   const Clock::time_point start = Clock::now();
   DVT_TRY(s.reserve(prompt.size() + n));
   while (s.request.n_pending() > max_tokens_) {
+    if (interrupted()) return {Code::kCancelled, "interrupted"};
     DVT_TRY(model_.forward(s.fill(max_tokens_, false), {}));
     s.request.cache.n_cached += max_tokens_;
   }
+  std::vector<uint32_t> allowed((logits_.size() + 31) / 32);  // ids that the tokenizer has, as the sampler has it
+  for (uint32_t id = 0; id < std::min<size_t>(model_.tokenizer()->n_ids(), logits_.size()); ++id) allowed[id / 32] |= 1u << id % 32;
   std::vector<int32_t> ids(n);
   uint64_t ticket = 0;
   for (uint32_t i = 0; i < n; ++i) {
+    if (interrupted()) return {Code::kCancelled, "interrupted"};
     const auto count = static_cast<uint32_t>(s.request.n_pending());
     dvt_batch batch = s.fill(count, true);
     const dvt_token_from from{ticket, 0, 0};
     if (i > 0) batch.token_from = &from;
-    DVT_TRY(ticket, model_.submit_argmax(batch, std::span<int32_t>(ids).subspan(i, 1)));
+    DVT_TRY(ticket, model_.submit_argmax(batch, std::span<int32_t>(ids).subspan(i, 1), allowed));
     s.request.cache.n_cached += count;
     s.request.tokens.push_back(0);  // the backend knows it
   }

@@ -1,4 +1,5 @@
-// DemoDecoder: greedy decoding of one sequence in three ways that must give the same tokens.
+// DemoDecoder: greedy decoding of one sequence on the bare model, without Engine or sampler, in three
+// ways that must give the same tokens.
 #pragma once
 
 #include <vector>
@@ -25,7 +26,8 @@ class DemoDecoder {
   Result<Decoded> with_cache(const std::vector<TokenId>& prompt, uint32_t n);
   /// The whole text through a new cache for every token.
   Result<Decoded> without_cache(const std::vector<TokenId>& prompt, uint32_t n);
-  /// The backend chooses, and takes its own choice as the next input; ids are read at the end.
+  /// The backend chooses, and takes its own choice as the next input: each step is handed over without
+  /// waiting for the one before, and the ids are read once, at the end. Needs a tokenizer.
   Result<Decoded> on_device(const std::vector<TokenId>& prompt, uint32_t n);
 
  private:

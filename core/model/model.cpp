@@ -282,11 +282,12 @@ Status Model::forward(const dvt_batch& batch, std::span<float> logits, std::span
   return call.check(backend_table_->wait(program_, call, ticket));
 }
 
-Result<uint64_t> Model::submit_argmax(const dvt_batch& batch, std::span<int32_t> ids) {
+Result<uint64_t> Model::submit_argmax(const dvt_batch& batch, std::span<int32_t> ids, std::span<const uint32_t> allowed) {
   const dvt_output out{abi_text("ids"), ids.data(), ids.size_bytes()};
   dvt_sampling sampling{};
   sampling.struct_size = sizeof sampling;
   sampling.kind = DVT_SAMPLE_ARGMAX;
+  sampling.mask = allowed.empty() ? nullptr : allowed.data();
   CallFrame call(cancel_);
   uint64_t ticket = 0;
   DVT_TRY(call.check(backend_table_->submit(program_, call, &batch, &out, ids.empty() ? 0 : 1, &sampling, &ticket)));

@@ -59,8 +59,10 @@ class Model {
   /// threads  one call at a time
   /// errors   kCancelled, and what the backend reports
   Status forward(const dvt_batch& batch, std::span<float> logits, std::span<const dvt_output> more = {});
-  /// Starts a batch whose argmax ids come with the ticket; no logits are copied.
-  Result<uint64_t> submit_argmax(const dvt_batch& batch, std::span<int32_t> ids);
+  /// Starts a batch whose argmax ids come with the ticket; no logits are copied. `allowed` is a mask of
+  /// bits [V/32] that lives until then, or empty.
+  Result<uint64_t> submit_argmax(const dvt_batch& batch, std::span<int32_t> ids,
+                                 std::span<const uint32_t> allowed = {});
   Status wait(uint64_t ticket);
 
   int64_t vocab_size() const { return info_.vocab_size; }
