@@ -3,6 +3,7 @@
 #include "ops.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include <kernels/cpu.hpp>
 
@@ -39,8 +40,7 @@ void run_linear(const NodeRun& n, Lane lane, uint32_t) {
     (biased ? k(n).linear_add_f32 : k(n).linear_f32)(y.f32(), n_out, x.f32(), k_len, w.f32(), rows, k_len, begin, end);
 }
 
-// b has a's shape, or repeats over a's rows. (One value per row is left to the decomposed form, which
-// this backend never gets: it runs rms_norm natively.)
+// b has a's shape, repeats over a's rows, or holds one value per row.
 void binary(const NodeRun& n, Lane lane, kernels::BinaryFn* fn) {
   const Array &a = n.in[0], &b = n.in[1], &out = n.out[0];
   if (b.size() == a.size()) {
@@ -67,6 +67,27 @@ void run_swiglu(const NodeRun& n, Lane lane, uint32_t) { binary(n, lane, k(n).si
 void run_silu(const NodeRun& n, Lane lane, uint32_t) {
   const auto [begin, end] = lane.range(n.in[0].size(), 64);
   k(n).silu(n.out[0].f32() + begin, n.in[0].f32() + begin, end - begin);
+}
+
+// The parts of definitions that run natively here: only graphs that use them by name come this way.
+void run_mean_last(const NodeRun& n, Lane lane, uint32_t) {
+  const Array& x = n.in[0];
+  const auto [begin, end] = lane.range(x.rows());
+  for (int64_t r = begin; r < end; ++r) {
+    double sum = 0;
+    for (int64_t i = 0; i < x.last(); ++i) sum += static_cast<double>(x.f32()[r * x.last() + i]);
+    n.out[0].f32()[r] = static_cast<float>(sum / static_cast<double>(x.last()));
+  }
+}
+std::any prepare_add_scalar(const GraphView& g, const dvt_node& n, Preparation&) { return static_cast<float>(g.f64(n, "value")); }
+void run_add_scalar(const NodeRun& n, Lane lane, uint32_t) {
+  const float value = *std::any_cast<float>(n.prepared);
+  const auto [begin, end] = lane.range(n.in[0].size(), 64);
+  for (int64_t i = begin; i < end; ++i) n.out[0].f32()[i] = n.in[0].f32()[i] + value;
+}
+void run_rsqrt(const NodeRun& n, Lane lane, uint32_t) {
+  const auto [begin, end] = lane.range(n.in[0].size(), 64);
+  for (int64_t i = begin; i < end; ++i) n.out[0].f32()[i] = 1.0f / std::sqrt(n.in[0].f32()[i]);
 }
 
 struct RmsNorm {
@@ -210,6 +231,9 @@ constexpr HostOp kOps[] = {
     {"add", run_add},
     {"mul", run_mul},
     {"silu", run_silu},
+    {"mean_last", run_mean_last},
+    {"add_scalar", run_add_scalar, 1, prepare_add_scalar},
+    {"rsqrt", run_rsqrt},
     {"swiglu", run_swiglu},
     {"rms_norm", run_rms_norm, 1, prepare_rms_norm},
     {"rope", run_rope, 2, prepare_rope},
