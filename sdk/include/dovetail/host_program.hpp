@@ -135,6 +135,8 @@ class HostProgram {
     bind_step(batch, outs);
     step_.batch = &batch;
     step_.states = states_;
+    for (uint32_t i = 0; i < states_->size(); ++i)  // a missing table is found here: lanes cannot throw
+      if (states_->slot(i).kind == DVT_STATE_PAGED) step_.group(states_->slot(i).group);
     ++step_.serial;
     error_ = {};
     if (parallel_) {
