@@ -18,6 +18,25 @@ const Node* find_string(const Node& map, std::string_view key) {
   return n && n->is_string() ? n : nullptr;
 }
 
+// Weights keep the type they are stored in, so the config's dtype decides nothing; but one that
+// nobody knows means a config of something else. `dtype` is the newer name and wins.
+Status check_dtype(const Node& config) {
+  static constexpr std::string_view kKnown[] = {"auto",    "float32", "float", "float16", "half", "bfloat16",
+                                                "float64", "double",  "float8_e4m3fn", "float8_e5m2"};
+  const Node* text = config.find("text_config");
+  for (const Node* map : {&config, text && text->is_map() ? text : nullptr})
+    for (const char* key : {"dtype", "torch_dtype"}) {
+      const Node* dtype = map ? map->find(key) : nullptr;
+      if (!dtype || dtype->is_null()) continue;
+      std::string_view name = dtype->is_string() ? std::string_view(dtype->as_string()) : std::string_view();
+      if (name.starts_with("torch.")) name.remove_prefix(6);
+      if (std::find(std::begin(kKnown), std::end(kKnown), name) != std::end(kKnown)) return Status::ok();
+      return bad_format(dtype->origin().str() + ": \"" + key + "\" is " + describe_value(*dtype) +
+                        ", expected auto, float32, float16, bfloat16 or another type of torch");
+    }
+  return Status::ok();
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Model>> Model::load(const ModelLoad& in) {
@@ -61,14 +80,16 @@ Status Model::open_architecture(const ModelLoad& in) {
   }
   if (!config_->is_map() && !in.settings.model.path.empty())
     return bad_format(in.settings.model.path + ": config.json is " + config_->kind_name() + ", expected a map");
+  if (config_->is_map() && !in.settings.model.path.empty()) DVT_TRY(check_dtype(*config_));
   LoadedPlugin* plugin = nullptr;
   if (!wanted.empty()) {
     DVT_TRY(plugin, in.plugins.load("arch", wanted));
   } else {
     const Node* type = find_string(*config_, "model_type");
     if (!type)
-      return invalid(in.settings.model.path.empty() ? "model.path is missing, and so is model.arch for a model without a checkpoint"
-                                                    : in.settings.model.path + ": config.json names no \"model_type\"; set model.arch");
+      return in.settings.model.path.empty()
+                 ? invalid("model.path is missing, and so is model.arch for a model without a checkpoint")
+                 : bad_format(in.settings.model.path + ": config.json names no \"model_type\"; set model.arch");
     DVT_TRY(plugin, in.plugins.find_by_key("arch", type->as_string()));
     wanted = type->as_string();
   }
@@ -87,7 +108,10 @@ Status Model::open_architecture(const ModelLoad& in) {
   open.options = doc_handle(in.settings.model.arch.params);
   open.catalogue = checkpoint_->catalogue();
   CallFrame call;
-  DVT_TRY(call.check(arch_table_->open(plugin->self, call, &open, &arch_)).in(wanted));
+  const Status opened = call.check(arch_table_->open(plugin->self, call, &open, &arch_)).in(wanted);
+  // What an architecture finds wrong is in the checkpoint's files, if there are any.
+  if (opened.code() == Code::kInvalid && !in.settings.model.path.empty()) return bad_format(opened.message());
+  DVT_TRY(opened);
   info_.struct_size = sizeof info_;
   DVT_TRY(call.check(arch_table_->info(arch_, call, &info_)));
   uint64_t n = 0;
@@ -103,7 +127,7 @@ Status Model::open_architecture(const ModelLoad& in) {
 Status Model::build_graph(const ModelLoad& in) {
   const auto shape = [this](std::string_view name) -> Result<std::vector<int64_t>> {
     const TensorInfo* t = checkpoint_->find(name);
-    if (!t) return invalid("weight \"" + std::string(name) + "\" is missing from the checkpoint");
+    if (!t) return bad_format("weight \"" + std::string(name) + "\" is missing from the checkpoint");
     return t->shape;
   };
   GraphBuilder builder(in.ops, shape, states_);
@@ -263,23 +287,32 @@ Status Model::read_text_settings(const ModelLoad& in) {
   DVT_TRY(const Node* generation, checkpoint_->document("generation"));
   const Node* eos = generation ? generation->find("eos_token_id") : nullptr;
   if (!eos || eos->is_null()) eos = config_->find("eos_token_id");
-  const auto add = [this](const Node& id) {
+  const auto add = [this](const Node& id) -> Status {
+    if (!id.is_int())
+      return bad_format(id.origin().str() + ": \"eos_token_id\" has " + describe_value(id) + ", expected a token id");
     if (id.is_int() && id.as_int() >= 0 && id.as_int() < info_.vocab_size) eos_ids_.push_back(static_cast<uint32_t>(id.as_int()));
+    return Status::ok();
   };
-  if (eos && eos->is_list())
-    for (const Node& id : eos->items()) add(id);
-  else if (eos)
-    add(*eos);
+  if (eos && eos->is_list()) {
+    for (const Node& id : eos->items()) DVT_TRY(add(id));
+  } else if (eos && !eos->is_null()) {
+    DVT_TRY(add(*eos));
+  }
   return Status::ok();
 }
 
 Status Model::forward(const dvt_batch& batch, std::span<float> logits, std::span<const dvt_output> more) {
   std::vector<dvt_output> outs(more.begin(), more.end());
   outs.push_back({abi_text("logits"), logits.data(), logits.size_bytes()});
+  DVT_TRY(const uint64_t ticket, submit(batch, outs, nullptr));
+  return wait(ticket);
+}
+
+Result<uint64_t> Model::submit(const dvt_batch& batch, std::span<const dvt_output> outs, const dvt_sampling* sampling) {
   CallFrame call(cancel_);
   uint64_t ticket = 0;
-  DVT_TRY(call.check(backend_table_->submit(program_, call, &batch, outs.data(), outs.size(), nullptr, &ticket)));
-  return call.check(backend_table_->wait(program_, call, ticket));
+  DVT_TRY(call.check(backend_table_->submit(program_, call, &batch, outs.data(), outs.size(), sampling, &ticket)));
+  return ticket;
 }
 
 Result<uint64_t> Model::submit_argmax(const dvt_batch& batch, std::span<int32_t> ids, std::span<const uint32_t> allowed) {
@@ -288,10 +321,7 @@ Result<uint64_t> Model::submit_argmax(const dvt_batch& batch, std::span<int32_t>
   sampling.struct_size = sizeof sampling;
   sampling.kind = DVT_SAMPLE_ARGMAX;
   sampling.mask = allowed.empty() ? nullptr : allowed.data();
-  CallFrame call(cancel_);
-  uint64_t ticket = 0;
-  DVT_TRY(call.check(backend_table_->submit(program_, call, &batch, &out, ids.empty() ? 0 : 1, &sampling, &ticket)));
-  return ticket;
+  return submit(batch, {&out, ids.empty() ? size_t{0} : 1}, &sampling);
 }
 
 Status Model::wait(uint64_t ticket) {

@@ -150,8 +150,9 @@ Result<LoadedPlugin*> PluginRegistry::load(std::string_view kind, std::string_vi
       matches.push_back(&c);
   }
   if (!matches.empty()) return load_first(matches);
-  return not_found("there is no " + std::string(kind) + " plugin \"" + printable(name_or_id) + "\"",
-                   name_or_id, known);
+  return invalid(not_found(
+      "there is no " + std::string(kind) + " plugin \"" + printable(name_or_id) + "\"", name_or_id,
+      known));
 }
 
 Result<LoadedPlugin*> PluginRegistry::find_by_key(std::string_view kind, std::string_view key) {
@@ -165,7 +166,8 @@ Result<LoadedPlugin*> PluginRegistry::find_by_key(std::string_view kind, std::st
   }
   if (!matches.empty()) return load_first(matches);
   const std::string what = kind == "arch" ? "architecture" : std::string(kind);
-  return not_found("no plugin provides " + what + " \"" + printable(key) + "\"", key, known);
+  return unsupported(
+      not_found("no plugin provides " + what + " \"" + printable(key) + "\"", key, known));
 }
 
 Result<LoadedPlugin*> PluginRegistry::load_first(const std::vector<Candidate*>& matches) {
@@ -262,17 +264,15 @@ void PluginRegistry::try_out(std::string_view plugin) {
   }
 }
 
-Status PluginRegistry::not_found(const std::string& what, std::string_view wanted,
-                                 const std::vector<std::string>& known) const {
-  std::string message = what;
-  const std::string near = nearest_name(wanted, known);
-  if (!near.empty()) message += "; nearest: \"" + near + "\"";
+std::string PluginRegistry::not_found(const std::string& what, std::string_view wanted,
+                                      const std::vector<std::string>& known) const {
   std::string looked;
   for (const SearchPlace& place : places_) {
     looked += (looked.empty() ? "" : ", ") + place.path.string() +
               (place.problem.empty() ? "" : " (" + place.problem + ")");
   }
-  return invalid(message + "; looked in " + (looked.empty() ? "no folder" : looked));
+  return what + did_you_mean(wanted, known) + "; looked in " +
+         (looked.empty() ? "no folder" : looked);
 }
 
 std::vector<std::string> PluginRegistry::names(std::string_view kind) const {

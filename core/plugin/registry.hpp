@@ -70,7 +70,7 @@ class PluginRegistry {
   Result<LoadedPlugin*> load(std::string_view kind, std::string_view name_or_id);
 
   /// The plugin of that kind whose manifest has `key`: an architecture by model_type.
-  /// errors  as load()
+  /// errors  kUnsupported: no plugin provides it, with the nearest key. Else as load()
   Result<LoadedPlugin*> find_by_key(std::string_view kind, std::string_view key);
 
   /// Tries each usable candidate that `plugin` (an id, name, KIND/NAME or path) may mean in a child
@@ -91,8 +91,8 @@ class PluginRegistry {
   Result<LoadedPlugin*> load_first(const std::vector<Candidate*>& matches);
   Result<LoadedPlugin*> load_candidate(Candidate& candidate);
   Result<const dvt_plugin_v1*> bring_in(const Candidate& candidate, LoadStep* step);
-  Status not_found(const std::string& what, std::string_view wanted,
-                   const std::vector<std::string>& known) const;
+  std::string not_found(const std::string& what, std::string_view wanted,
+                        const std::vector<std::string>& known) const;
 
   const SearchOptions options_;
   HostServices& host_;

@@ -41,7 +41,8 @@ File open_shard(const FormatOpen& in, std::string_view tensor, Doc shard, Call c
       host->dir_open(host->self, own.frame(), in.dir.handle(), to_abi(shard.as_string()), &handle);
   if (code == DVT_EIO && !in.dir.has(shard.as_string())) return {};
   if (code != DVT_OK)
-    throw Error("shard of tensor \"" + std::string(tensor) + "\": " + own.message(), code,
+    throw Error("shard of tensor \"" + std::string(tensor) + "\": " + own.message(),
+                code == DVT_EINVAL ? DVT_EFORMAT : code,  // the index is at fault, not the request
                 shard.where());
   return {in.host, handle};
 }

@@ -23,8 +23,8 @@ struct Index {
 };
 
 /// Reads FOLDER/name and opens every shard that it lists, before anything is read from one.
-/// errors   DVT_EFORMAT: no weight_map, a value that is no file name. DVT_EINVAL: a name that leaves
-///          the folder. DVT_EIO: shards that are not there, all of them in one line.
+/// errors   DVT_EFORMAT: no weight_map, a value that is no file name or leaves the folder. DVT_EIO:
+///          shards that are not there, all of them in one line.
 Index read_index(const FormatOpen& in, std::string_view name, Call call);
 
 }  // namespace dovetail::safetensors

@@ -113,9 +113,11 @@ class Safetensors {
     for (const auto& [tensor, shard] : index.shard_of)
       if (!found.contains(tensor)) refuse_absent(index.file, tensor, shard, elsewhere);
     if (n_unlisted > 0)
-      in_.host.log(DVT_LOG_WARN, "format/safetensors",
-                   std::to_string(n_unlisted) + " tensors are in the shards but not in " +
-                       index.file + ", such as \"" + unlisted + "\"; they are not used");
+      in_.host.log(DVT_LOG_WARN, "",
+                   std::to_string(n_unlisted) +
+                       (n_unlisted == 1 ? " tensor is" : " tensors are") +
+                       " in the shards but not in " + index.file + ", such as \"" + unlisted +
+                       "\"; they are not used");
   }
 
   [[noreturn]] static void refuse_absent(

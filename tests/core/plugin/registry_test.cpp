@@ -265,9 +265,9 @@ TEST_F(RegistryTest, WhatIsNotThereIsAnsweredWithTheNearestAndThePlaces) {
   const std::string places = "looked in " + folder_.users().string() + " (does not exist), " +
                              folder_.installed().string();
   EXPECT_EQ(registry->load("zoo", "goof").status().message(),
-            "there is no zoo plugin \"goof\"; nearest: \"good\"; " + places);
+            "there is no zoo plugin \"goof\", did you mean \"good\"?; " + places);
   EXPECT_EQ(registry->find_by_key("zoo", "beest").status().message(),
-            "no plugin provides zoo \"beest\"; nearest: \"beast\"; " + places);
+            "no plugin provides zoo \"beest\", did you mean \"beast\"?; " + places);
   EXPECT_EQ(registry->find_by_key("arch", "qwen9").status().message(),
             "no plugin provides architecture \"qwen9\"; " + places);
   EXPECT_EQ(registry->load("arch", "good").status().code(), Code::kInvalid) << "of another kind";

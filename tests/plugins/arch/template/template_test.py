@@ -61,7 +61,7 @@ class Template(unittest.TestCase):
             folder = pathlib.Path(name)
             write_checkpoint(folder, {**SHAPES, "k_proj.weight": [32, 32]})
             result, _ = self.run_logits(folder)
-            self.assertEqual(result.returncode, 2)
+            self.assertEqual(result.returncode, 3)
             self.assertIn('weight "k_proj.weight" is [32, 32], expected [16, 32] (n_kv_heads * head_dim, d_model)', result.stderr)
 
     def test_a_missing_weight_is_named(self):
@@ -69,7 +69,7 @@ class Template(unittest.TestCase):
             folder = pathlib.Path(name)
             write_checkpoint(folder, {k: v for k, v in SHAPES.items() if k != "norm.weight"})
             result, _ = self.run_logits(folder)
-            self.assertEqual(result.returncode, 2)
+            self.assertEqual(result.returncode, 3)
             self.assertIn('weight "norm.weight" is missing', result.stderr)
 
 
