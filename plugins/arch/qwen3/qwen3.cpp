@@ -17,11 +17,17 @@ struct Config {
   RopeTable rope;
 };
 
-int32_t read_head_dim(ConfigReader& in, int32_t d_model, int32_t n_heads) {
-  if (!in.has("head_dim") && d_model % n_heads != 0)
-    in.problem(in.find("hidden_size"), "\"head_dim\" is missing and \"hidden_size\" " + std::to_string(d_model) +
-                                           " is not a multiple of \"num_attention_heads\" " + std::to_string(n_heads));
-  return in.i32_or("head_dim", d_model / n_heads);
+// Faults between keys that are right one by one.
+void check_heads(ConfigReader& in, const Config& c) {
+  const std::string heads = "\"num_attention_heads\" " + std::to_string(c.n_heads);
+  if (!in.has("head_dim") && c.d_model % c.n_heads != 0)
+    in.problem(in.find("hidden_size"), "\"head_dim\" is missing and \"hidden_size\" " + std::to_string(c.d_model) +
+                                           " is not a multiple of " + heads);
+  else if (c.head_dim % 2 != 0)
+    in.problem(in.find("head_dim"), "\"head_dim\" is " + std::to_string(c.head_dim) + ", expected an even number");
+  if (c.n_heads % c.n_kv_heads != 0)
+    in.problem(in.find("num_attention_heads"),
+               heads + " is not a multiple of \"num_key_value_heads\" " + std::to_string(c.n_kv_heads));
 }
 
 Config read_config(ConfigReader& in) {  // ours on the left, the model file's key on the right
@@ -31,19 +37,16 @@ Config read_config(ConfigReader& in) {  // ours on the left, the model file's ke
   c.d_ff = in.i32("intermediate_size");
   c.n_heads = in.i32("num_attention_heads");
   c.n_kv_heads = in.i32_or("num_key_value_heads", c.n_heads);
-  c.head_dim = read_head_dim(in, c.d_model, c.n_heads);
+  c.head_dim = in.i32_or("head_dim", c.d_model / c.n_heads);
   c.vocab_size = in.i64("vocab_size");
   c.max_seq_len = in.i64_or("max_position_embeddings", 32768);
-  c.norm_eps = in.f64_or("rms_norm_eps", 1e-6);
+  c.norm_eps = in.f64_or("rms_norm_eps", 1e-6, 0.0);
   c.attention_bias = in.flag_or("attention_bias", false);
   c.tied_head = in.flag_or("tie_word_embeddings", false);
   c.window = in.flag_or("use_sliding_window", false) ? in.i64_or("sliding_window", 4096) : 0;
   c.first_window_layer = in.i32_or("max_window_layers", c.n_layers, 0);
   in.require_string("hidden_act", "silu", "silu");
-  if (c.n_heads % c.n_kv_heads != 0)
-    in.problem(in.find("num_attention_heads"), "\"num_attention_heads\" " + std::to_string(c.n_heads) +
-                                                   " is not a multiple of \"num_key_value_heads\" " + std::to_string(c.n_kv_heads));
-  if (c.head_dim % 2 != 0) in.problem(in.find("head_dim"), "\"head_dim\" " + std::to_string(c.head_dim) + " is odd");
+  if (in.problems().empty()) check_heads(in, c);
   c.rope = read_rope(in, c.head_dim, 1e6);
   return c;
 }
@@ -106,6 +109,8 @@ class Qwen3 {
     for (int32_t i = 0; i < config_.n_layers; ++i)
       layers_.push_back(bind_layer(w, config_, root + "layers." + std::to_string(i) + "."));
     final_norm_ = w.tensor(root + "norm.weight", {d});
+    if (config_.tied_head && w.has("lm_head.weight"))
+      in.note("\"tie_word_embeddings\" is true: the embedding is the head, the checkpoint's lm_head.weight is not used");
     head_ = config_.tied_head ? embed_ : w.tensor("lm_head.weight", {v, d});
   }
 

@@ -23,7 +23,7 @@ Config read_config(ConfigReader& in) {  // ours on the left, the model file's ke
   c.head_dim = in.i32_or("head_dim", c.d_model / c.n_heads);
   c.vocab_size = in.i64("vocab_size");
   c.max_seq_len = in.i64_or("max_position_embeddings", 2048);
-  c.norm_eps = in.f64_or("rms_norm_eps", 1e-6);
+  c.norm_eps = in.f64_or("rms_norm_eps", 1e-6, 0.0);
   c.rope = read_rope(in, c.head_dim);
   return c;
 }

@@ -21,8 +21,10 @@
 
 #include <deque>
 #include <initializer_list>
+#include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace dovetail {
@@ -59,7 +61,7 @@ class Weights {
     uint32_t ndim = 0;
     int64_t shape[DVT_MAX_DIMS];
     if (catalogue_->find(catalogue_->self, to_abi(name), &format, &ndim, shape) != DVT_OK) {
-      problems_.push_back("weight \"" + name + "\" is missing, expected " + describe(expected));
+      problem("weight \"" + name + "\" is missing, expected " + describe(expected) + "; a checkpoint of another architecture?");
       return {};
     }
     bool same = ndim == expected.size();
@@ -68,14 +70,29 @@ class Weights {
     if (!same) {
       std::string got = "[";
       for (i = 0; i < ndim; ++i) got += (i ? ", " : "") + std::to_string(shape[i]);
-      problems_.push_back("weight \"" + name + "\" is " + got + "], expected " + describe(expected));
+      problem("weight \"" + name + "\" is " + got + "], expected " + describe(expected));
       return {};
     }
     names_.push_back(name);
     return {static_cast<uint32_t>(names_.size()), true};
   }
-  const std::vector<std::string>& problems() const { return problems_; }
-  void problem(const std::string& what) { problems_.push_back(what); }
+  /// One line each; the same fault in several layers is one line.
+  std::vector<std::string> problems() const {
+    std::vector<std::string> out;
+    for (const auto& [what, n_more] : problems_)
+      out.push_back(what + (n_more == 0                      ? ""
+                            : n_problems_ < kMostProblems ? "; so in " + std::to_string(n_more) + " more layers"
+                                                             : "; so in many more layers"));
+    return out;
+  }
+  void problem(const std::string& what) {
+    const auto [at, is_new] = known_.emplace(without_layers(what), problems_.size());
+    if (is_new) problems_.emplace_back(what, 0);
+    else ++problems_[at->second].second;
+    if (++n_problems_ >= kMostProblems) throw TooManyProblems();
+  }
+  /// Ends the constructor of an architecture that looks for layers no checkpoint has.
+  struct TooManyProblems {};
   std::vector<std::string> take_names() { return std::move(names_); }
 
  private:
@@ -89,9 +106,26 @@ class Weights {
     }
     return "[" + numbers + "]" + (named ? " (" + words + ")" : "");
   }
+  static constexpr size_t kMostProblems = 1000;
+
+  // "layers.3.mlp" and "layers.7.mlp" become one.
+  static std::string without_layers(const std::string& what) {
+    std::string out;
+    for (size_t i = 0; i < what.size(); ++i) {
+      out += what[i];
+      if (what[i] != '.') continue;
+      size_t end = i + 1;
+      while (end < what.size() && what[end] >= '0' && what[end] <= '9') ++end;
+      if (end > i + 1 && end < what.size() && what[end] == '.') i = end - 1;
+    }
+    return out;
+  }
+
   const dvt_catalogue_v1* catalogue_;
   std::vector<std::string> names_;
-  std::vector<std::string> problems_;
+  std::vector<std::pair<std::string, size_t>> problems_;  // with the number of layers that have it too
+  std::map<std::string, size_t> known_;                   // without layers -> position in problems_
+  size_t n_problems_ = 0;
 };
 
 /// One thing that a sequence carries; see dvt_state_spec.
@@ -270,9 +304,13 @@ struct ArchTable {
       ConfigReader config(host_of(plugin).doc(in->config));
       Weights weights(in->catalogue);
       auto opened = std::make_unique<Opened>();
-      opened->model = std::make_unique<T>(config, weights);
+      try {
+        opened->model = std::make_unique<T>(config, weights);
+      } catch (const Weights::TooManyProblems&) {
+        // They are reported below.
+      }
       // Shapes follow from the config: when that is wrong, only its own problems mean anything.
-      const std::vector<std::string>& problems = config.problems().empty() ? weights.problems() : config.problems();
+      const std::vector<std::string> problems = config.problems().empty() ? weights.problems() : config.problems();
       if (!problems.empty()) {
         std::string all;
         for (size_t i = 0; i < problems.size() && i < 10; ++i) all += (i ? "\n" : "") + problems[i];

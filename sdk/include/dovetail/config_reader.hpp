@@ -9,6 +9,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -45,9 +46,13 @@ class ConfigReader {
     if (v.is_null()) return problem(root_, quoted(key) + " is missing, expected a number"), 1.0;
     return number(v, key);
   }
-  double f64_or(std::string_view key, double fallback) {
+  double f64_or(std::string_view key, double fallback, double min = -std::numeric_limits<double>::infinity()) {
     const Doc v = find(key);
-    return v.is_null() ? fallback : number(v, key);
+    if (v.is_null()) return fallback;
+    const double value = number(v, key);
+    if (v.is_number() && value < min)
+      problem(v, quoted(key) + " is " + std::to_string(value) + ", expected at least " + std::to_string(min));
+    return value;
   }
   bool flag_or(std::string_view key, bool fallback) {
     const Doc v = find(key);
@@ -68,10 +73,15 @@ class ConfigReader {
   }
 
   void problem(Doc at, const std::string& what) {
-    const std::string where = at.where();
+    std::string where = at.where();
+    if (where.empty()) where = root_.where();  // an absent key: the whole file
     problems_.push_back(where.empty() ? what : where + ": " + what);
   }
   const std::vector<std::string>& problems() const { return problems_; }
+  /// Tells of a choice that the config leaves open (log.level: info).
+  void note(const std::string& what) const {
+    if (const dvt_host_v1* h = root_.host()) h->log(h->self, DVT_LOG_INFO, to_abi("config"), to_abi(what));
+  }
 
   static std::string quoted(std::string_view key) { return "\"" + std::string(key) + "\""; }
 

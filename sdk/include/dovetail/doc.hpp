@@ -36,6 +36,7 @@ class Doc {
   Doc(const dvt_host_v1* host, dvt_doc handle) : host_(host), handle_(handle) {}
 
   dvt_doc handle() const { return handle_; }
+  const dvt_host_v1* host() const { return host_; }
   uint32_t kind() const { return host_ ? host_->doc_kind(host_->self, handle_) : uint32_t{DVT_DOC_NULL}; }
   bool is_null() const { return kind() == DVT_DOC_NULL; }
   bool is_map() const { return kind() == DVT_DOC_MAP; }

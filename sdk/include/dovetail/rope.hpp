@@ -35,12 +35,22 @@ inline double value(ConfigReader& in, Doc dict, std::string_view key, double fal
   in.problem(v, ConfigReader::quoted(key) + " is " + v.kind_name() + ", expected a number");
   return fallback;
 }
+// One that divides.
+inline double positive(ConfigReader& in, Doc dict, std::string_view key, double fallback) {
+  const double v = value(in, dict, key, fallback);
+  if (v > 0.0) return v;
+  in.problem(dict[key], ConfigReader::quoted(key) + " is " + std::to_string(v) + ", expected a positive number");
+  return 1.0;
+}
 
 // Keeps fast dimensions, divides slow ones by the factor, blends between (arXiv:2309.00071).
 inline void yarn(ConfigReader& in, Doc dict, double theta, int64_t rotary_dim, RopeTable& table) {
   const double max_len = static_cast<double>(in.i64_or("max_position_embeddings", 2048));
-  const double original = value(in, dict, "original_max_position_embeddings", max_len);
-  const double factor = value(in, dict, "factor", max_len / original);
+  if (dict["original_max_position_embeddings"].is_null())
+    in.note("yarn without \"original_max_position_embeddings\" takes \"max_position_embeddings\" " +
+            std::to_string(static_cast<int64_t>(max_len)));
+  const double original = positive(in, dict, "original_max_position_embeddings", max_len);
+  const double factor = positive(in, dict, "factor", max_len / original);
   const double dim = static_cast<double>(rotary_dim);
   const auto correction = [&](double rotations) {
     return dim * std::log(original / (rotations * 2.0 * std::numbers::pi)) / (2.0 * std::log(theta));
@@ -67,10 +77,10 @@ inline void yarn(ConfigReader& in, Doc dict, double theta, int64_t rotary_dim, R
 }
 
 inline void llama3(ConfigReader& in, Doc dict, RopeTable& table) {
-  const double factor = value(in, dict, "factor", 8.0);
-  const double low = value(in, dict, "low_freq_factor", 1.0);
-  const double high = value(in, dict, "high_freq_factor", 4.0);
-  const double original = value(in, dict, "original_max_position_embeddings", 8192.0);
+  const double factor = positive(in, dict, "factor", 8.0);
+  const double low = positive(in, dict, "low_freq_factor", 1.0);
+  const double high = positive(in, dict, "high_freq_factor", 4.0);
+  const double original = positive(in, dict, "original_max_position_embeddings", 8192.0);
   for (double& f : table.inv_freq) {
     const double wavelength = 2.0 * std::numbers::pi / f;
     if (wavelength < original / high) continue;
@@ -88,17 +98,26 @@ inline void llama3(ConfigReader& in, Doc dict, RopeTable& table) {
 /// The table for `rotary_dim` dimensions from rope_parameters (transformers >= 5), or from rope_theta
 /// and rope_scaling. Problems are collected in `in`.
 inline RopeTable read_rope(ConfigReader& in, int64_t rotary_dim, double default_theta = 10000.0) {
-  Doc dict = in.find("rope_parameters");
-  if (dict.is_null()) dict = in.find("rope_scaling");
+  const char* key = in.has("rope_parameters") ? "rope_parameters" : "rope_scaling";
+  Doc dict = in.find(key);
+  if (!dict.is_null() && !dict.is_map()) {
+    in.problem(dict, ConfigReader::quoted(key) + " is " + dict.kind_name() + ", expected a map");
+    dict = {};
+  }
   double theta = in.f64_or("rope_theta", default_theta);
   const double inner = rope_detail::value(in, dict, "rope_theta", theta);
-  if (in.has("rope_theta") && inner != theta)
+  if (in.find("rope_theta").is_number() && inner != theta)
     in.problem(dict["rope_theta"], "\"rope_theta\" is given twice with different values (" + std::to_string(theta) + " and " +
                                        std::to_string(inner) + "); remove one");
   theta = inner;
   if (!(theta > 0.0)) {
     in.problem(in.find("rope_theta"), "\"rope_theta\" is " + std::to_string(theta) + ", expected a positive number");
     theta = default_theta;
+  }
+  constexpr int64_t kMostDims = 65536;  // of a damaged config, not of a model
+  if (rotary_dim > kMostDims) {
+    in.problem({}, "a rotary embedding of " + std::to_string(rotary_dim) + " dimensions, expected at most " + std::to_string(kMostDims));
+    return {};
   }
   RopeTable table = rope_detail::plain(theta, rotary_dim);
   if (dict.is_null()) return table;
@@ -107,7 +126,7 @@ inline RopeTable read_rope(ConfigReader& in, int64_t rotary_dim, double default_
   if (type.is_null()) type = dict["type"];
   const std::string name = type.is_string() ? std::string(type.as_string()) : "default";
   if (name == "linear") {
-    const double factor = rope_detail::value(in, dict, "factor", 1.0);
+    const double factor = rope_detail::positive(in, dict, "factor", 1.0);
     for (double& f : table.inv_freq) f /= factor;
   } else if (name == "yarn") {
     rope_detail::yarn(in, dict, theta, rotary_dim, table);
