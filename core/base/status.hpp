@@ -1,8 +1,8 @@
 // Status and Result: how core code says that something went wrong, and why.
 //
 // A message says what, where, got, expected and what to try, in lower case with no full stop, on one
-// line: the command line prints it as it is. Exceptions of libraries are caught in the file that
-// calls the library and turned into a Status there.
+// line: the command line prints it as it is. Several faults are several lines of that form.
+// Exceptions of libraries are caught in the file that calls the library and turned into a Status there.
 #pragma once
 
 #include <cstdint>
@@ -39,9 +39,14 @@ class [[nodiscard]] Status {
   Code code() const { return code_; }
   const std::string& message() const { return message_; }
 
-  /// The same failure with "prefix: " in front, for a caller that knows where it happened.
+  /// The same failure with "prefix: " in front of each line, for a caller that knows where it happened.
   Status in(const std::string& prefix) const {
-    return is_ok() ? *this : Status(code_, prefix + ": " + message_);
+    if (is_ok()) return *this;
+    std::string message = prefix + ": " + message_;
+    for (size_t at = message.find('\n', prefix.size()); at != std::string::npos;
+         at = message.find('\n', at + prefix.size()))
+      message.insert(at + 1, prefix + ": ");
+    return Status(code_, std::move(message));
   }
 
  private:

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <exception>
 #include <filesystem>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -64,7 +65,13 @@ int run(int argc, char** argv) {
     }
     cli.app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
-    if (e.get_exit_code() == 0) return cli.app.exit(e);  // --help, --version
+    if (e.get_exit_code() == 0) {  // --help, --version
+      std::ostringstream text;
+      cli.app.exit(e, text, text);
+      const Status printed = print(text.str());
+      if (!printed) std::fprintf(stderr, "dovetail: error: %s\n", printed.message().c_str());
+      return exit_code(printed);
+    }
     std::fprintf(stderr, "dovetail: %s (see dovetail --help)\n", e.what());
     return kExitUsage;
   }
@@ -75,7 +82,7 @@ int run(int argc, char** argv) {
   }
   const Status status = cli.action();
   if (!status.is_ok() && !status.message().empty())
-    std::fprintf(stderr, "dovetail: error: %s\n", printable(status.message(), /*keep_line_breaks=*/true).c_str());
+    std::fprintf(stderr, "%s\n", printable(status.in("dovetail: error").message(), /*keep_line_breaks=*/true).c_str());
   return exit_code(status);
 }
 

@@ -56,7 +56,7 @@ void add_plugin_commands(Cli& cli) {
     cli.action = [inspect]() -> Status {
       DVT_TRY(const Inspection inspection, inspect_plugin_file(inspect->what));
       DVT_TRY(print(inspect->json ? to_json(inspection_node(inspection), 2) + "\n" : inspection_text(inspection)));
-      return inspection.is_good() ? Status::ok() : inspection.findings[0].status;
+      return inspection.is_good() ? Status::ok() : inspection.findings[0].status.in(inspect->what);
     };
   });
 }
