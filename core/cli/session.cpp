@@ -74,7 +74,11 @@ Result<std::unique_ptr<Runtime>> Runtime::open(const std::string& program, const
   Settings& s = runtime->settings_;
   DVT_TRY(s, read_settings(runtime->config_));
   set_log_level(level_of(s.log_level));
-  DVT_TRY(runtime->start(program, s.plugins.path, s.backend.n_threads));
+  if (const Status started = runtime->start(program, s.plugins.path, s.backend.n_threads); !started) {
+    const Node* plugins = runtime->config_.find("plugins");
+    const Node* path = plugins ? plugins->find("path") : nullptr;
+    return path ? started.in(path->origin().str()) : started;
+  }
 
   DVT_TRY(runtime->check_named_plugins());
   const PluginParams params = runtime->plugin_params();

@@ -70,6 +70,13 @@ PluginRegistry::PluginRegistry(const SearchOptions& options, HostServices& host)
 Result<std::unique_ptr<PluginRegistry>> PluginRegistry::create(const SearchOptions& options,
                                                                HostServices& host) {
   std::unique_ptr<PluginRegistry> registry(new PluginRegistry(options, host));
+  for (const SearchPlace& place : registry->places_) {
+    if (place.problem.empty() || place.wanted == SearchPlace::Wanted::kByDefault) continue;
+    const std::string what = place.origin + ": \"" + printable(place.path.string()) + "\" " +
+                             place.problem + ", expected a folder of plugins or one plugin's file";
+    if (place.wanted == SearchPlace::Wanted::kByConfig) return io_error(what);
+    log_warn("plugins", what);
+  }
   registry->look();
   return registry;
 }

@@ -54,7 +54,9 @@ struct LoadedPlugin {
 
 class PluginRegistry {
  public:
-  /// Looks for plugins. `host` must outlive the registry.
+  /// Looks for plugins. `host` must outlive the registry. A place of the environment that cannot be
+  /// searched is a warning.
+  /// errors  kIo: a place that the config names cannot be searched
   static Result<std::unique_ptr<PluginRegistry>> create(const SearchOptions& options,
                                                         HostServices& host);
   /// Drains and stops the plugins, last started first.

@@ -55,29 +55,31 @@ PluginEnvironment PluginEnvironment::read() {
 
 std::vector<SearchPlace> search_places(const SearchOptions& options) {
   std::vector<SearchPlace> out;
-  const auto add = [&](const fs::path& path, const char* origin) {
-    out.push_back({path, origin, problem_of(path)});
+  using Wanted = SearchPlace::Wanted;
+  const auto add = [&](const fs::path& path, const char* origin, Wanted wanted) {
+    out.push_back({path, origin, problem_of(path), wanted});
   };
   for (const std::string& path : options.paths)
-    add(fs::absolute(path).lexically_normal(), "plugins.path");
+    add(fs::absolute(path).lexically_normal(), "plugins.path", Wanted::kByConfig);
   if (options.environment.plugin_path) {
     const std::string& list = *options.environment.plugin_path;
     for (size_t begin = 0; begin <= list.size();) {
       const size_t end = std::min(list.find(':', begin), list.size());
       const fs::path path = list.substr(begin, end - begin);
       if (path.is_absolute()) {
-        add(path, "DOVETAIL_PLUGIN_PATH");
+        add(path, "DOVETAIL_PLUGIN_PATH", Wanted::kByEnvironment);
       } else if (!path.empty()) {
-        out.push_back({path, "DOVETAIL_PLUGIN_PATH", "is not an absolute path"});
+        out.push_back(
+            {path, "DOVETAIL_PLUGIN_PATH", "is not an absolute path", Wanted::kByEnvironment});
       }
       begin = end + 1;
     }
   }
   const auto data =
       user_folder(options.environment.data_home, options.environment.home, ".local/share");
-  if (data) add(*data / "plugins", "your plugins");
+  if (data) add(*data / "plugins", "your plugins", Wanted::kByDefault);
   if (const fs::path prefix = prefix_of(options.program); !prefix.empty())
-    add(prefix / "lib/dovetail/plugins", "installed plugins");
+    add(prefix / "lib/dovetail/plugins", "installed plugins", Wanted::kByDefault);
   return out;
 }
 

@@ -7,6 +7,7 @@
 // Never the current directory. A process with elevated rights ignores its environment.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -31,10 +32,14 @@ struct SearchOptions {
 };
 
 struct SearchPlace {
+  /// How a place that cannot be searched is taken: an error, a warning, nothing.
+  enum class Wanted : uint8_t { kByConfig, kByEnvironment, kByDefault };
+
   std::filesystem::path path;  // a folder, or one file
   std::string
       origin;  // "plugins.path", "DOVETAIL_PLUGIN_PATH", "your plugins", "installed plugins"
   std::string problem;  // why it is not searched; empty if it is
+  Wanted wanted = Wanted::kByDefault;
 };
 
 /// The places in order; those that cannot be searched come with their problem.

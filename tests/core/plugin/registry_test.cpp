@@ -249,6 +249,17 @@ TEST_F(RegistryTest, ACandidateThatFailsLateGivesWayToTheNext) {
   EXPECT_EQ(registry->candidates()[1].state, Candidate::State::kLoaded);
 }
 
+TEST_F(RegistryTest, APlaceThatTheConfigNamesMustBeThere) {
+  const fs::path gone = folder_.root() / "gone";
+  options_.environment.plugin_path = gone.string();
+  EXPECT_TRUE(PluginRegistry::create(options_, host_)) << "a variable's is a warning";
+  options_.paths = {gone.string()};
+  const Status status = PluginRegistry::create(options_, host_).status();
+  EXPECT_EQ(status.code(), Code::kIo);
+  EXPECT_EQ(status.message(), "plugins.path: \"" + gone.string() +
+                                  "\" does not exist, expected a folder of plugins or one plugin's file");
+}
+
 TEST_F(RegistryTest, TheCurrentDirectoryIsNeverSearched) {
   ZooFolder::add(folder_.root() / "here", "good");
   const fs::path before = fs::current_path();

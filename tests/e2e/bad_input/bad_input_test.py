@@ -29,10 +29,11 @@ class BadInput(unittest.TestCase):
         holder = tempfile.TemporaryDirectory()
         self.addCleanup(holder.cleanup)
         self.folder = pathlib.Path(holder.name)
+        self.environment = {}
 
     def program(self, *args, **options):
         options.setdefault("stdout", subprocess.DEVNULL)
-        env = {**os.environ, "XDG_CACHE_HOME": str(self.folder / "cache")}  # no verdict of an earlier run
+        env = {**os.environ, "XDG_CACHE_HOME": str(self.folder / "cache"), **self.environment}  # no verdict of an earlier run
         return subprocess.run([DOVETAIL, *args], stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, cwd=self.folder, env=env, timeout=60, **options)
 
     def line(self, result, code, words, n_lines=1):
@@ -472,6 +473,20 @@ class Plugins(BadInput):
                 ("lacks a library", lambda d: d.replace(b"libgcc_s.so.1", b"libqcc_s.so.1"), UNSUPPORTED, ["libqcc_s.so.1"])):
             with self.subTest(what):
                 self.bad(code, self.plugin(change), '"zzz_k"', "p/sampler/zzz_k.so", *words)
+
+    def test_a_folder_of_plugins_that_is_not_there_is_named(self):
+        (self.folder / "c.yaml").write_text("dovetail: 1\nmodel: {arch: qwen3}\nplugins: {path: gone}\n")
+        for command in (["config", "check", "c.yaml"], ["run", "c.yaml", "hi"]):
+            self.bad(FILE, command, "c.yaml:3:", "plugins.path", str(self.folder / "gone"), "does not exist", "expected a folder")
+        self.bad(FILE, ["run", "hi", "--set", "plugins.path=[/gone]"], "--set plugins.path", '"/gone" does not exist')
+        self.bad(FILE, ["plugins", "list", "--path", "/gone"], '"/gone" does not exist')
+        self.environment = {"DOVETAIL_SET": "plugins.path=/gone"}
+        self.bad(FILE, ["run", "hi"], "DOVETAIL_SET", '"/gone" does not exist')
+        for path in ("/gone", "relative"):  # a variable that is set for other programs too: a warning
+            self.environment = {"DOVETAIL_PLUGIN_PATH": path}
+            result = self.program("plugins", "list")
+            self.assertEqual(result.returncode, 0)
+            self.assertRegex(result.stderr.decode(), f'^warning: plugins: DOVETAIL_PLUGIN_PATH: "{path}" .*expected a folder.*\n$')
 
     def test_a_file_that_is_not_there_is_named(self):
         self.bad(FILE, ["plugins", "inspect", "gone.so"], "gone.so")
