@@ -75,6 +75,40 @@ class Golden(unittest.TestCase):
         self.near((shape, again["logits"][1][skip:]), golden["dec_logits"], f"{model} {backend} decode")
 
 
+class HalfPrecision(unittest.TestCase):
+    """A float16 checkpoint: the same bytes of logits as its values in float32."""
+
+    def write(self, folder, dtype):
+        raw = (GOLDEN / "qwen3" / "model.safetensors").read_bytes()
+        (n,) = struct.unpack_from("<Q", raw)
+        header, tensors, data = json.loads(raw[8:8 + n]), {}, b""
+        for name, t in header.items():
+            if name == "__metadata__":
+                continue
+            begin, end = (8 + n + offset for offset in t["data_offsets"])
+            halves = array.array("H", struct.pack(f"<{(end - begin) // 4}e", *struct.unpack(f"<{(end - begin) // 4}f", raw[begin:end])))
+            if name == "model.embed_tokens.weight":  # rows of subnormals, of zeros of both signs, and the largest
+                halves[0:64] = array.array("H", [0x0001, 0x83ff, 0x0200, 0x8001] * 16)
+                halves[64:128] = array.array("H", [0x0000, 0x8000, 0x7bff, 0xfbff] * 16)
+            part = halves.tobytes()
+            if dtype == "F32":
+                part = struct.pack(f"<{len(halves)}f", *struct.unpack(f"<{len(halves)}e", part))
+            tensors[name] = {"dtype": dtype, "shape": t["shape"], "data_offsets": [len(data), len(data) + len(part)]}
+            data += part
+        text = json.dumps(tensors).encode()
+        (folder / "model.safetensors").write_bytes(struct.pack("<Q", len(text)) + text + data)
+        (folder / "config.json").write_bytes((GOLDEN / "qwen3" / "config.json").read_bytes())
+        return folder
+
+    def test_float16_weights_are_their_float32_values(self):
+        for backend in ("reference", "cpu"):
+            with tempfile.TemporaryDirectory() as folder, self.subTest(backend):
+                got = {dtype: logits(self.write(pathlib.Path(folder), dtype), range(24), backend, "--set", "kv_cache.dtype=float32")
+                       for dtype in ("F16", "F32")}
+                self.assertGreater(max(map(abs, got["F32"]["logits"][1])), 0.1)
+                self.assertEqual(got["F16"], got["F32"])
+
+
 def add(model, reference, backend):
     setattr(Golden, f"test_{model}_on_{backend}", lambda self: self.check(model, reference, backend))
 
