@@ -9,6 +9,7 @@ BatchBuffers::BatchBuffers(uint32_t max_tokens, uint32_t max_seqs, size_t n_grou
   slots_.reserve(max_seqs);
   out_rows_.reserve(max_seqs);
   tokens_.reserve(max_tokens);
+  token_from_.reserve(max_tokens);
   positions_.reserve(max_tokens);
   groups_.reserve(n_groups);
 }
@@ -18,7 +19,9 @@ dvt_batch BatchBuffers::fill(const Batch& batch, const KvCache& cache) {
   slots_.clear();
   out_rows_.clear();
   tokens_.clear();
+  token_from_.clear();
   positions_.clear();
+  bool names_tokens = false;
   for (size_t g = 0; g < pages_.size(); ++g) {
     page_off_[g].assign(1, 0);
     pages_[g].clear();
@@ -26,7 +29,10 @@ dvt_batch BatchBuffers::fill(const Batch& batch, const KvCache& cache) {
   for (const BatchEntry& e : batch.entries) {
     const SequenceCache& sequence = e.request->cache;
     for (uint32_t i = 0; i < e.n_tokens; ++i) {
-      tokens_.push_back(static_cast<int32_t>(e.request->tokens[sequence.n_cached + i]));
+      const bool is_known = sequence.n_cached + i < e.request->tokens.size();
+      tokens_.push_back(is_known ? static_cast<int32_t>(e.request->tokens[sequence.n_cached + i]) : 0);
+      token_from_.push_back(is_known ? dvt_token_from{} : e.last_from);
+      names_tokens |= !is_known;
       positions_.push_back(static_cast<int32_t>(sequence.n_cached + i));
     }
     tok_off_.push_back(static_cast<uint32_t>(tokens_.size()));
@@ -51,6 +57,7 @@ dvt_batch BatchBuffers::fill(const Batch& batch, const KvCache& cache) {
   out.tok_off = tok_off_.data();
   out.slots = slots_.data();
   out.tokens = tokens_.data();
+  out.token_from = names_tokens ? token_from_.data() : nullptr;
   out.positions = positions_.data();
   out.out_rows = out_rows_.data();
   out.groups = groups_.data();

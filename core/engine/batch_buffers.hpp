@@ -19,6 +19,7 @@ class BatchBuffers {
  private:
   std::vector<uint32_t> tok_off_, slots_, out_rows_;
   std::vector<int32_t> tokens_, positions_;
+  std::vector<dvt_token_from> token_from_;
   std::vector<std::vector<uint32_t>> page_off_, pages_;  // [n_groups]
   std::vector<dvt_page_group> groups_;
 };

@@ -1,16 +1,31 @@
 #include "core/engine/engine.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace dovetail::core {
+
+Engine::Step::Step(const SchedulerLimits& limits, size_t n_groups)
+    : buffers(limits.max_batch_tokens, limits.max_seqs, n_groups), ids(limits.max_seqs) {
+  batch.entries.reserve(limits.max_seqs);
+}
 
 Engine::Engine(Model& model, const SamplerChain& chain, SchedulerLimits limits)
     : model_(model),
       chain_(chain),
       scheduler_(limits),
       cache_(model.cache_groups(), model.block_len(), model.n_blocks(), limits.max_seqs),
-      buffers_(limits.max_batch_tokens, limits.max_seqs, model.cache_groups().size()),
-      logits_(size_t{limits.max_seqs} * static_cast<size_t>(model.vocab_size())) {}
+      steps_{Step(limits, model.cache_groups().size()), Step(limits, model.cache_groups().size())},
+      launch_ahead_(model.is_async()),
+      known_ids_((static_cast<size_t>(model.vocab_size()) + 31) / 32),
+      logits_(size_t{limits.max_seqs} * static_cast<size_t>(model.vocab_size())) {
+  const uint64_t n_ids = std::min<uint64_t>(chain.n_ids(), static_cast<uint64_t>(model.vocab_size()));
+  for (uint64_t id = 0; id < n_ids; ++id) known_ids_[id / 32] |= 1u << id % 32;
+}
+
+Engine::~Engine() {
+  if (in_flight_) (void)model_.wait(in_flight_->ticket);
+}
 
 Result<RequestId> Engine::add(RequestParams params, RequestSink sink) {
   if (params.prompt.empty()) return invalid("the prompt has no tokens; give at least one");
@@ -34,6 +49,7 @@ Result<RequestId> Engine::add(RequestParams params, RequestSink sink) {
     request->stop = std::make_unique<StopMatcher>(params.stop, params.include_stop);
   }
   request->params = std::move(params);
+  request->params.max_tokens = static_cast<uint32_t>(std::min<uint64_t>(request->params.max_tokens, limit - request->n_prompt));
   const RequestId id = next_id_++;
   if (request->params.max_tokens == 0) request->finish = FinishReason::kLength;
   scheduler_.add(std::move(request));
@@ -42,35 +58,53 @@ Result<RequestId> Engine::add(RequestParams params, RequestSink sink) {
 
 Result<bool> Engine::step() {
   collect_done();
-  const Batch batch = scheduler_.next_batch(cache_);  // which tokens of which requests; blocks reserved
-  if (batch.empty()) {
-    collect_done();
-    return !scheduler_.idle();
-  }
-  DVT_TRY(run(batch));       // architecture -> backend -> kernels
-  scheduler_.commit(batch);  // the tokens are in the cache
-  sample(batch);             // a token for each row of logits, its text to the caller
+  Step* const before = std::exchange(in_flight_, nullptr);  // launched, its tokens not read yet
+  Step& step = before == &steps_[0] ? steps_[1] : steps_[0];
+  scheduler_.next_batch(cache_, step.batch);  // which tokens of which requests; blocks reserved
+  const Status launched = step.batch.empty() ? Status::ok() : launch(step);  // architecture -> backend -> kernels
+  if (before) DVT_TRY(retire(*before));  // a token for each row, its text to the caller
+  DVT_TRY(launched);
+  if (in_flight_ && !(launch_ahead_ && (step.backend_samples || step.batch.n_rows == 0)))
+    DVT_TRY(retire(*std::exchange(in_flight_, nullptr)));
   collect_done();
   return !scheduler_.idle();
 }
 
-Status Engine::run(const Batch& batch) {
-  const dvt_batch raw = buffers_.fill(batch, cache_);
-  return model_.forward(raw, {logits_.data(), size_t{batch.n_rows} * static_cast<size_t>(model_.vocab_size())});
+Status Engine::launch(Step& step) {
+  const Batch& batch = step.batch;
+  step.backend_samples = launch_ahead_ && batch.n_rows > 0;
+  for (const BatchEntry& e : batch.entries)
+    if (e.wants_logits) step.backend_samples &= e.request->sampler->is_argmax();
+  const dvt_batch raw = step.buffers.fill(batch, cache_);
+  if (step.backend_samples) {
+    DVT_TRY(step.ticket, model_.submit_argmax(raw, {step.ids.data(), batch.n_rows}, known_ids_));
+  } else {
+    const dvt_output logits{abi_text("logits"), logits_.data(), size_t{batch.n_rows} * static_cast<size_t>(model_.vocab_size()) * sizeof(float)};
+    DVT_TRY(step.ticket, model_.submit(raw, {&logits, 1}, nullptr));
+  }
+  in_flight_ = &step;
+  scheduler_.launched(batch, step.backend_samples ? step.ticket : 0);
+  return Status::ok();
 }
 
-void Engine::sample(const Batch& batch) {
+Status Engine::retire(Step& step) {
+  DVT_TRY(model_.wait(step.ticket));
+  scheduler_.landed(step.batch, step.ticket);
+  for (const BatchEntry& e : step.batch.entries)
+    if (e.wants_logits && !e.request->is_done()) sample(e, step);
+  return Status::ok();
+}
+
+void Engine::sample(const BatchEntry& entry, const Step& step) {
+  Request& request = *entry.request;
   const auto vocab = static_cast<size_t>(model_.vocab_size());
-  for (const BatchEntry& e : batch.entries) {
-    if (!e.wants_logits || e.request->is_done()) continue;
-    const std::span<const float> row(logits_.data() + e.row * vocab, vocab);
-    Result<TokenId> next = e.request->sampler->sample(row, e.request->tokens.size());
-    if (!next) {
-      finish(*e.request, FinishReason::kError, next.status());
-    } else {
-      accept(*e.request, *next);
-    }
-  }
+  const std::span<const float> row(logits_.data() + entry.row * vocab, vocab);
+  if (step.backend_samples && step.ids[entry.row] < 0)
+    return finish(request, FinishReason::kError, nothing_to_draw(request.tokens.size()));
+  Result<TokenId> next = step.backend_samples ? Result<TokenId>(static_cast<TokenId>(step.ids[entry.row]))
+                                              : request.sampler->sample(row, request.tokens.size());
+  if (!next) return finish(request, FinishReason::kError, next.status());
+  accept(request, *next);
 }
 
 void Engine::accept(Request& request, TokenId token) {
@@ -96,8 +130,7 @@ void Engine::accept(Request& request, TokenId token) {
   if (request.sink) request.sink(event);
 
   if (stopped) return finish(request, FinishReason::kStop);
-  const bool full = request.tokens.size() >= static_cast<size_t>(model_.max_seq_len());
-  if (request.n_generated() >= request.params.max_tokens || full) finish(request, FinishReason::kLength);
+  if (request.n_generated() >= request.params.max_tokens) finish(request, FinishReason::kLength);
 }
 
 void Engine::finish(Request& request, FinishReason reason, Status error) {

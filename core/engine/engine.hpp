@@ -1,7 +1,12 @@
 // Engine: many requests, one model. step() names every stage in order; callers add requests, call
 // step() until nothing is left and get text through each request's sink.
+//
+// One step may be in flight: on a backend that works on its own, and that samples every row of the
+// step itself, the next step is launched before this one's tokens are read. Its tokens name rows of
+// the step before. The text is the same; a request that ends has then run one step too many.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -34,10 +39,18 @@ class Engine {
  public:
   /// The model outlives the engine. `chain` are the sampler stages in order.
   Engine(Model& model, const SamplerChain& chain, SchedulerLimits limits);
+  /// Waits for the step in flight.
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  /// Whether steps are launched ahead; by default where the backend is asynchronous.
+  void set_launch_ahead(bool ahead) { launch_ahead_ = ahead; }
 
   /// Takes a request, or says why it cannot run (too long, an unknown parameter).
   Result<RequestId> add(RequestParams params, RequestSink sink = {});
-  /// One step of the model over what the scheduler picked. False when nothing is left to do.
+  /// Schedules and launches a step of the model, and retires the one launched before it (or this one,
+  /// where nothing is launched ahead). False when nothing is left to do.
   Result<bool> step();
   /// Ends a request after the current step; its text so far stays.
   void cancel(RequestId id);
@@ -52,8 +65,18 @@ class Engine {
   const Model& model() const { return model_; }
 
  private:
-  Status run(const Batch& batch);
-  void sample(const Batch& batch);
+  /// A step from launch to retirement.
+  struct Step {
+    Step(const SchedulerLimits& limits, size_t n_groups);
+    Batch batch;
+    BatchBuffers buffers;
+    std::vector<int32_t> ids;  // [max rows], where the backend samples
+    uint64_t ticket = 0;
+    bool backend_samples = false;
+  };
+  Status launch(Step& step);
+  Status retire(Step& step);
+  void sample(const BatchEntry& entry, const Step& step);
   void accept(Request& request, TokenId token);
   void finish(Request& request, FinishReason reason, Status error = {});
   void collect_done();
@@ -62,8 +85,11 @@ class Engine {
   const SamplerChain& chain_;
   Scheduler scheduler_;
   KvCache cache_;
-  BatchBuffers buffers_;
-  std::vector<float> logits_;  // [max rows, V]
+  std::array<Step, 2> steps_;
+  Step* in_flight_ = nullptr;
+  bool launch_ahead_;
+  std::vector<uint32_t> known_ids_;  // bits [V]: ids that the tokenizer has
+  std::vector<float> logits_;        // [max rows, V]; at most one step in flight writes them
   std::vector<Completion> completions_;
   std::vector<RequestId> cancels_;
   std::mutex cancels_lock_;  // cancel() may come from another thread

@@ -304,10 +304,15 @@ Status Model::read_text_settings(const ModelLoad& in) {
 Status Model::forward(const dvt_batch& batch, std::span<float> logits, std::span<const dvt_output> more) {
   std::vector<dvt_output> outs(more.begin(), more.end());
   outs.push_back({abi_text("logits"), logits.data(), logits.size_bytes()});
+  DVT_TRY(const uint64_t ticket, submit(batch, outs, nullptr));
+  return wait(ticket);
+}
+
+Result<uint64_t> Model::submit(const dvt_batch& batch, std::span<const dvt_output> outs, const dvt_sampling* sampling) {
   CallFrame call(cancel_);
   uint64_t ticket = 0;
-  DVT_TRY(call.check(backend_table_->submit(program_, call, &batch, outs.data(), outs.size(), nullptr, &ticket)));
-  return call.check(backend_table_->wait(program_, call, ticket));
+  DVT_TRY(call.check(backend_table_->submit(program_, call, &batch, outs.data(), outs.size(), sampling, &ticket)));
+  return ticket;
 }
 
 Result<uint64_t> Model::submit_argmax(const dvt_batch& batch, std::span<int32_t> ids, std::span<const uint32_t> allowed) {
@@ -316,10 +321,7 @@ Result<uint64_t> Model::submit_argmax(const dvt_batch& batch, std::span<int32_t>
   sampling.struct_size = sizeof sampling;
   sampling.kind = DVT_SAMPLE_ARGMAX;
   sampling.mask = allowed.empty() ? nullptr : allowed.data();
-  CallFrame call(cancel_);
-  uint64_t ticket = 0;
-  DVT_TRY(call.check(backend_table_->submit(program_, call, &batch, &out, ids.empty() ? 0 : 1, &sampling, &ticket)));
-  return ticket;
+  return submit(batch, {&out, ids.empty() ? size_t{0} : 1}, &sampling);
 }
 
 Status Model::wait(uint64_t ticket) {

@@ -59,6 +59,11 @@ class Model {
   /// threads  one call at a time
   /// errors   kCancelled, and what the backend reports
   Status forward(const dvt_batch& batch, std::span<float> logits, std::span<const dvt_output> more = {});
+  /// Starts a batch; `outs` are filled when its ticket has been waited for. Batches run in order.
+  /// Everything given stays as it is until then. `sampling` may be null.
+  Result<uint64_t> submit(const dvt_batch& batch, std::span<const dvt_output> outs, const dvt_sampling* sampling);
+  /// Whether submit() returns before the work is done.
+  bool is_async() const { return (backend_info_.flags & DVT_DEVF_ASYNC) != 0; }
   /// Starts a batch whose argmax ids come with the ticket; no logits are copied. `allowed` is a mask of
   /// bits [V/32] that lives until then, or empty.
   Result<uint64_t> submit_argmax(const dvt_batch& batch, std::span<int32_t> ids,

@@ -58,14 +58,14 @@ std::optional<uint32_t> argmax(std::span<const float> logits, std::span<const ui
   return best;
 }
 
+}  // namespace
+
 Status nothing_to_draw(uint64_t position) {
   return internal_error(
       "every logit at position " + std::to_string(position) +
       " is NaN, -inf or masked, expected at least one that is not; the model, its "
       "weights or the token mask are damaged");
 }
-
-}  // namespace
 
 // ---------------------------------------------------------------- the chain
 

@@ -34,6 +34,7 @@ class SamplerChain {
              uint32_t vocab_size, std::vector<ParamSpec> params = {});
   /// Ids from n_ids on are never drawn: the tokenizer does not have them.
   void set_n_ids(uint32_t n_ids) { n_ids_ = n_ids; }
+  uint32_t n_ids() const { return n_ids_; }
   size_t size() const { return stages_.size(); }
 
  private:
@@ -93,6 +94,9 @@ class SamplerState {
   std::vector<dvt_cand> candidates_;  // [V], reused
   std::vector<double> weights_;       // [V], reused
 };
+
+/// The error of a row of logits that has no number in it.
+Status nothing_to_draw(uint64_t position);
 
 /// An id with its probability.
 struct TokenProbability {

@@ -15,13 +15,13 @@ const char* finish_reason_name(FinishReason reason) {
   return "none";
 }
 
-Batch Scheduler::next_batch(KvCache& cache) {
+void Scheduler::next_batch(KvCache& cache, Batch& batch) {
+  batch.clear();
   admit(cache);
-  Batch batch;
   // A preemption inside these loops only removes requests that are not in the batch.
   for (size_t i = 0; i < running_.size(); ++i) {
     Request& r = *running_[i];
-    if (r.is_done() || !r.is_decoding() || batch.n_tokens >= limits_.max_batch_tokens) continue;
+    if (r.is_done() || !r.is_decoding() || r.is_last_unread() || batch.n_tokens >= limits_.max_batch_tokens) continue;
     if (reserve(cache, r, r.cache.n_cached + 1, batch)) put(batch, r, 1);
   }
   for (size_t i = 0; i < running_.size(); ++i) {
@@ -32,7 +32,6 @@ Batch Scheduler::next_batch(KvCache& cache) {
     if (n == 0) continue;
     if (reserve(cache, r, r.cache.n_cached + n, batch)) put(batch, r, n);
   }
-  return batch;
 }
 
 void Scheduler::put(Batch& batch, Request& request, uint32_t n_tokens) {
@@ -42,6 +41,7 @@ void Scheduler::put(Batch& batch, Request& request, uint32_t n_tokens) {
   entry.n_tokens = n_tokens;
   entry.wants_logits = request.n_pending() == n_tokens;
   entry.row = batch.n_rows;
+  entry.last_from = request.unread;
   batch.n_tokens += n_tokens;
   batch.n_rows += entry.wants_logits ? 1 : 0;
   batch.entries.push_back(entry);
@@ -83,7 +83,7 @@ bool Scheduler::preempt_youngest(KvCache& cache, const Request& but, const Batch
     Request& r = *running_[i];
     if (r.id <= but.id) return false;  // never an older one: somebody always gets on
     const bool in_batch = std::any_of(batch.entries.begin(), batch.entries.end(), [&](const BatchEntry& e) { return e.request == &r; });
-    if (in_batch || r.is_done() || !r.cache.is_open()) continue;
+    if (in_batch || r.is_done() || r.n_in_flight > 0 || !r.cache.is_open()) continue;
     cache.close(r.cache);
     ++r.n_preempted;
     waiting_.push_front(std::move(running_[i]));
@@ -93,15 +93,27 @@ bool Scheduler::preempt_youngest(KvCache& cache, const Request& but, const Batch
   return false;
 }
 
-void Scheduler::commit(const Batch& batch) {
-  for (const BatchEntry& e : batch.entries) e.request->cache.n_cached += e.n_tokens;
+void Scheduler::launched(const Batch& batch, uint64_t ticket) {
+  for (const BatchEntry& e : batch.entries) {
+    e.request->cache.n_cached += e.n_tokens;
+    ++e.request->n_in_flight;
+    e.request->unread = {};
+    if (e.wants_logits && ticket != 0) e.request->unread = {ticket, e.row, 0};
+  }
+}
+
+void Scheduler::landed(const Batch& batch, uint64_t ticket) {
+  for (const BatchEntry& e : batch.entries) {
+    --e.request->n_in_flight;
+    if (e.request->unread.ticket == ticket) e.request->unread = {};
+  }
 }
 
 std::vector<std::unique_ptr<Request>> Scheduler::take_done(KvCache& cache) {
   std::vector<std::unique_ptr<Request>> done;
   const auto take = [&](auto& list) {
     for (auto& r : list)
-      if (r->is_done()) {
+      if (r->is_done() && r->n_in_flight == 0) {
         cache.close(r->cache);
         done.push_back(std::move(r));
       }

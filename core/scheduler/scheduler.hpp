@@ -28,12 +28,15 @@ class Scheduler {
   const SchedulerLimits& limits() const { return limits_; }
 
   void add(std::unique_ptr<Request> request) { waiting_.push_back(std::move(request)); }
-  /// The next step, with cache blocks reserved. Empty when nothing is left to do. A request that can
-  /// never fit is finished with an error.
-  Batch next_batch(KvCache& cache);
-  /// After the step ran: the tokens of the batch are in the cache.
-  void commit(const Batch& batch);
-  /// Takes finished requests out and gives their cache back.
+  /// The next step, with cache blocks reserved. Empty when nothing can be done, or not before a step
+  /// in flight is read. A request that can never fit is finished with an error.
+  void next_batch(KvCache& cache, Batch& batch);
+  /// The step was launched: its tokens count as in the cache. Where the backend samples (ticket not
+  /// 0), the next token of each row is there to be named.
+  void launched(const Batch& batch, uint64_t ticket);
+  /// The step was waited for.
+  void landed(const Batch& batch, uint64_t ticket);
+  /// Takes finished requests out that no step in flight has, and gives their cache back.
   std::vector<std::unique_ptr<Request>> take_done(KvCache& cache);
 
   const std::vector<std::unique_ptr<Request>>& running() const { return running_; }

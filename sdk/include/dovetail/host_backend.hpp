@@ -113,7 +113,7 @@ class HostBackend {
       if (from.ticket > ticket_ || from.ticket + kHistory <= ticket_ || from.row >= history_[0].size())
         throw Error("a token names row " + std::to_string(from.row) + " of ticket " + std::to_string(from.ticket) +
                     ", whose ids are not kept");
-      return history_[from.ticket % kHistory][from.row];
+      return std::max(0, history_[from.ticket % kHistory][from.row]);
     }
     void sample(const dvt_batch& batch, std::span<const dvt_output> outs, const dvt_sampling& sampling) {
       if (sampling.kind != DVT_SAMPLE_ARGMAX) throw Error("this backend samples only the argmax", DVT_EUNSUPPORTED);
@@ -125,8 +125,7 @@ class HostBackend {
           for (int64_t i = 0; i < logits.last(); ++i)
             if (!(sampling.mask[i / 32] >> (i % 32) & 1u)) row[i] = -std::numeric_limits<float>::infinity();
         const int64_t id = argmax_(row, logits.last());
-        if (id < 0) throw Error("every logit of row " + std::to_string(r) + " is NaN");
-        ids[r] = static_cast<int32_t>(id);
+        ids[r] = id >= 0 && row[id] > -std::numeric_limits<float>::infinity() ? static_cast<int32_t>(id) : -1;
       }
       for (const dvt_output& out : outs)
         if (to_view(out.name) == "ids") {

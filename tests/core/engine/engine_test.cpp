@@ -149,6 +149,58 @@ TEST(Engine, ACancelStormLeavesNothingBehind) {
   EXPECT_EQ(engine->cache().n_free_blocks(), engine->cache().n_blocks());
 }
 
+// A step that is launched before the one before it is read names its tokens by row.
+TEST(Engine, LaunchingAheadChangesNoToken) {
+  const std::vector<std::string> sets = {"sampler=[{temperature: 0}]", "scheduler.prefill_chunk=16"};
+  auto plain = open(kHash, sets);
+  ASSERT_TRUE(plain);
+  std::vector<RequestParams> requests;
+  for (uint32_t i = 0; i < 8; ++i) requests.push_back(greedy(random_ids(10 + i * 7, i, 64), 20 + i * 5));
+  requests[2].max_tokens = 1;
+  requests[3].max_tokens = 0;
+  requests[4].stop_ids = {alone(*plain, requests[4])[9]};
+  requests[5].seed = 3;  // draws: its steps are read before the next one starts
+  requests[5].sampling = Node::make_map();
+  requests[5].sampling.set("temperature", Node::make_float(1.5));
+  std::vector<std::vector<TokenId>> expected;
+  for (const RequestParams& r : requests) expected.push_back(alone(*plain, r));
+  EXPECT_LE(expected[4].size(), 9u);
+
+  for (const bool is_tight : {false, true}) {
+    std::vector<std::string> more = sets;
+    if (is_tight) more.insert(more.end(), {"kv_cache.max_tokens=160", "kv_cache.block_len=16"});
+    auto session = open(kHash, more);
+    ASSERT_TRUE(session);
+    const std::unique_ptr<Engine> engine = session->make_engine();
+    engine->set_launch_ahead(true);
+    std::vector<std::vector<TokenId>> streamed(requests.size());
+    for (size_t i = 0; i < requests.size(); ++i)
+      ASSERT_TRUE(engine->add(requests[i], [&streamed, i](const RequestEvent& e) {
+        if (e.token) streamed[i].push_back(*e.token);
+      }).is_ok());
+    const RequestId dropped = *engine->add(greedy(random_ids(9, 77, 64), 500));
+    for (int i = 0; i < 25; ++i) ASSERT_TRUE(engine->step().is_ok());
+    engine->cancel(dropped);
+    std::vector<Completion> done = run(*engine);
+    ASSERT_EQ(done.size(), requests.size() + 1);
+    uint32_t n_preempted = 0;
+    for (size_t i = 0; i < requests.size(); ++i) {
+      EXPECT_EQ(done[i].tokens, expected[i]) << "request " << i << (is_tight ? ", few blocks" : "");
+      EXPECT_EQ(streamed[i], expected[i]) << i;
+      n_preempted += done[i].n_preempted;
+    }
+    EXPECT_EQ(done[4].finish, FinishReason::kStop);
+    EXPECT_EQ(done.back().finish, FinishReason::kCancelled);
+    EXPECT_EQ(is_tight, n_preempted > 0);
+    EXPECT_EQ(engine->cache().n_free_blocks(), engine->cache().n_blocks());
+  }
+
+  const std::unique_ptr<Engine> left = plain->make_engine();  // goes away with a step in flight
+  left->set_launch_ahead(true);
+  ASSERT_TRUE(left->add(requests[0]).is_ok());
+  for (int i = 0; i < 5; ++i) ASSERT_TRUE(left->step().is_ok());
+}
+
 TEST(Engine, DemoModelGivesTheSameBytesWhateverIsBesideIt) {
   for (const char* backend : {"cpu", "reference"}) {
     std::vector<std::string> sets = {"sampler=[greedy]", std::string("backend.plugin=") + backend, "kv_cache.max_tokens=512"};
@@ -244,17 +296,20 @@ TEST(Engine, AStopStringMayStartInsideAToken) {  // B049
 }
 
 TEST(Engine, ARowOfNaNFailsItsRequestAndNoOther) {
-  auto session = open(kScripted, {"model.script=[5]", "model.nan_step=2"});
+  auto session = open(kScripted, {"model.script=[5]", "model.nan_step=2", "sampler=[greedy]"});
   ASSERT_TRUE(session);
-  const std::unique_ptr<Engine> engine = session->make_engine();
-  ASSERT_TRUE(engine->add(greedy({1}, 5)).is_ok());
-  ASSERT_TRUE(engine->add(greedy({1}, 2)).is_ok());
-  const std::vector<Completion> done = run(*engine);
-  ASSERT_EQ(done.size(), 2u);
-  EXPECT_EQ(done[0].finish, FinishReason::kError);
-  EXPECT_NE(done[0].error.message().find("NaN"), std::string::npos);
-  EXPECT_EQ(done[0].tokens.size(), 2u);
-  EXPECT_EQ(done[1].finish, FinishReason::kLength);
+  for (const bool ahead : {false, true}) {
+    const std::unique_ptr<Engine> engine = session->make_engine();
+    engine->set_launch_ahead(ahead);
+    ASSERT_TRUE(engine->add(greedy({1}, 5)).is_ok());
+    ASSERT_TRUE(engine->add(greedy({1}, 2)).is_ok());
+    const std::vector<Completion> done = run(*engine);
+    ASSERT_EQ(done.size(), 2u);
+    EXPECT_EQ(done[0].finish, FinishReason::kError);
+    EXPECT_NE(done[0].error.message().find("NaN"), std::string::npos);
+    EXPECT_EQ(done[0].tokens.size(), 2u);
+    EXPECT_EQ(done[1].finish, FinishReason::kLength);
+  }
 }
 
 TEST(Engine, RefusesAPromptThatLeavesNoRoom) {  // B062

@@ -13,7 +13,10 @@ extern "C" {
 #endif
 
 enum { DVT_DEVICE_CPU = 1, DVT_DEVICE_GPU = 2, DVT_DEVICE_OTHER = 3 };
-enum { DVT_DEVF_HOST_MEMORY = 1 }; /* reads and writes the host's memory: weights can be adopted */
+enum {
+  DVT_DEVF_HOST_MEMORY = 1, /* reads and writes the host's memory: weights can be adopted */
+  DVT_DEVF_ASYNC = 2        /* submit returns before the work is done: the next step can be launched meanwhile */
+};
 
 typedef struct dvt_device {
   uint32_t struct_size, kind, flags, reserved;
@@ -71,7 +74,8 @@ typedef struct dvt_page_group {
   const uint32_t* pages;
 } dvt_page_group;
 
-/* Where a token comes from that is not known yet: row `row` of the ids that `ticket` samples. */
+/* Where a token comes from that is not known yet: row `row` of the ids that `ticket` samples, which is
+ * the last ticket given or the one before. */
 typedef struct dvt_token_from {
   uint64_t ticket; /* 0: take tokens[i] */
   uint32_t row, reserved;
@@ -101,7 +105,9 @@ typedef struct dvt_output {
   uint64_t bytes;
 } dvt_output;
 
-enum { DVT_SAMPLE_ARGMAX = 1 }; /* lowest id on ties; NaN never wins */
+/* The lowest id on ties; NaN and ids that are not allowed never win. A row without a winner has id -1,
+ * and counts as id 0 where a later step takes its token from there. */
+enum { DVT_SAMPLE_ARGMAX = 1 };
 typedef struct dvt_sampling {
   uint32_t struct_size, kind;
   const uint32_t* mask; /* bits [V/32] of ids allowed, or null */
@@ -145,7 +151,8 @@ typedef struct dvt_backend_v1 {
                        uint64_t* bytes_per_page, uint64_t* bytes_per_slot, uint64_t* workspace) DVT_NX;
   dvt_code (*compile)(void* ctx, dvt_call*, const dvt_graph*, const dvt_compile_options*, void** exe) DVT_NX; /* [object] */
   void (*drop)(void* exe) DVT_NX;                                                                    /* [object] */
-  /* Starts the batch; outputs are filled when the ticket has been waited for. Allocates nothing. [queue] */
+  /* Starts the batch; batches run in the order they are given. The batch's arrays stay as they are,
+   * and outputs are filled, until the ticket has been waited for. Allocates nothing. [queue] */
   dvt_code (*submit)(void* exe, dvt_call*, const dvt_batch*, const dvt_output* outs, uint64_t n_outs,
                      const dvt_sampling* sampling, uint64_t* ticket) DVT_NX;
   dvt_code (*wait)(void* exe, dvt_call*, uint64_t ticket) DVT_NX;                                     /* [queue] */
