@@ -312,6 +312,24 @@ TEST_P(BackendContract, ShowsObservedValues) {
             << names[i] << " of token " << t;
 }
 
+TEST_P(BackendContract, ShowsObservedValuesThatAreViewsOfOthers) {
+  const std::vector<int32_t> tokens = some_tokens(9, 4);
+  BackendRig rig(*plugin_, {.observed = {"heads.0", "merged_heads.0"}});
+  rig.load();
+  Sequence s = rig.sequence();
+  BackendRig::Step step = BackendRig::step_of({{&s, tokens}});
+  const dvt_batch* batch = BackendRig::batch_of(step);
+  const size_t n = tokens.size() * SmallModel::kHeads * SmallModel::kHead;
+  std::vector<float> logits(tokens.size() * SmallModel::kVocab), heads(n), merged(n, NAN);
+  const dvt_output outs[] = {{abi_text("logits"), logits.data(), logits.size() * sizeof(float)},
+                             {abi_text("merged_heads.0"), merged.data(), n * sizeof(float)},
+                             {abi_text("heads.0"), heads.data(), n * sizeof(float)}};
+  Frame call;
+  expect_ok(rig.submit_and_wait(call, batch, outs), call, "submit");
+  EXPECT_EQ(merged, heads);
+  EXPECT_NE(heads, std::vector<float>(n));
+}
+
 TEST_P(BackendContract, GivesTheSameBytesAloneInABatchAndInPieces) {
   for (const uint32_t kv_dtype : {uint32_t{DVT_F32}, uint32_t{DVT_BF16}})
     for (const char* format : {"f32", "bf16"}) {

@@ -76,7 +76,7 @@ class SmallModel {
     return out;
   }
 
-  /// The graph, with "layer_out.i" observed and the head tied to the embedding.
+  /// The graph, with "layer_out.i", "heads.i" and its view "merged_heads.i" observed and the head tied to the embedding.
   Graph graph(const OpRegistry& ops) const {
     GraphWriter w(ops);
     const auto emit = [&w](const char* op, const std::vector<uint32_t>& in,
@@ -122,6 +122,8 @@ class SmallModel {
                               {number("scale", kScale), integers("window", {window(i)})});
       const uint32_t merged =
           emit("reshape", {y}, {integers("n_last", {2}), integers("tail", {kHeads * kHead})});
+      EXPECT_TRUE(w.name_value("heads." + std::to_string(i), y, DVT_VALF_OBSERVED));
+      EXPECT_TRUE(w.name_value("merged_heads." + std::to_string(i), merged, DVT_VALF_OBSERVED));
       x = emit("add", {x, emit("linear", {merged, weight(at + "o")})});
       w.scope(at + "ffn");
       const uint32_t b = norm(x, at + "ffn_norm", i);

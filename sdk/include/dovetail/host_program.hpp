@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <any>
+#include <cstring>
 #include <deque>
 #include <map>
 #include <memory>
@@ -157,6 +158,7 @@ class HostProgram {
     }
     if (!error_.empty()) throw Error(error_, error_code_, error_where_);
     call.check_cancelled();
+    for (const Copy& c : copies_) std::memcpy(c.to, arrays_[c.val].data, c.bytes);
   }
 
   /// Memory of a named value after run(), for sampling on this side.
@@ -182,6 +184,13 @@ class HostProgram {
   struct SizedDim {
     uint32_t val, dim;
     int64_t Sizes::*size;
+  };
+
+  /// An output that is a view of another value, filled when all has run.
+  struct Copy {
+    uint32_t val;
+    void* to;
+    uint64_t bytes;
   };
 
   // The compiled program outlives the caller's graph: keeps its own copy of every table.
@@ -349,6 +358,7 @@ class HostProgram {
 
   void bind_step(const dvt_batch& batch, std::span<const dvt_output> outs) {
     const Sizes sizes{batch.n_tokens, batch.n_rows, batch.n_seqs};
+    copies_.clear();
     for (const SizedDim& s : sized_) arrays_[s.val].dim[s.dim] = sizes.*s.size;
     for (uint32_t v : computed_) arrays_[v].data = workspace_.get() + offsets_[v];
     feed("tokens", batch.tokens);
@@ -364,7 +374,9 @@ class HostProgram {
       const uint64_t need = static_cast<uint64_t>(a.size()) * dtype_bytes(a.dtype);
       if (out.bytes < need)
         throw Error("output \"" + std::string(to_view(out.name)) + "\" needs " + std::to_string(need) + " bytes, got " + std::to_string(out.bytes));
-      a.data = out.data;
+      if (alias_of_[it->second] != UINT32_MAX) copies_.push_back({it->second, out.data, need});
+      else if (offsets_[it->second] != UINT64_MAX) a.data = out.data;
+      else throw Error("\"" + std::string(to_view(out.name)) + "\" is no value that the graph computes");
     }
     for (size_t v = 0; v < alias_of_.size(); ++v)
       if (alias_of_[v] != UINT32_MAX) arrays_[v].data = arrays_[alias_of_[v]].data;
@@ -453,6 +465,7 @@ class HostProgram {
   std::vector<uint32_t> alias_of_;
   std::vector<Array> arrays_;
   std::vector<SizedDim> sized_;
+  std::vector<Copy> copies_;
   std::vector<uint32_t> computed_;  // values that live in the workspace
   std::map<std::string, uint32_t, std::less<>> named_;
   AlignedBytes workspace_;
