@@ -43,6 +43,7 @@ void ModelOptions::add_to(CLI::App& command, bool config_required, bool with_jso
 
 bool interrupted() { return __atomic_load_n(&g_interrupted, __ATOMIC_RELAXED) != 0; }
 const uint32_t* interrupt_flag() { return &g_interrupted; }
+void clear_interrupt() { __atomic_store_n(&g_interrupted, 0, __ATOMIC_RELAXED); }
 
 void handle_interrupts() {
   struct sigaction action {};

@@ -42,6 +42,7 @@ struct ModelOptions {
 };
 
 void add_run_commands(Cli& cli);       // run, chat
+void add_chat_command(Cli& cli);       // chat, called by add_run_commands
 void add_text_commands(Cli& cli);      // tokenize, train-tokenizer
 void add_logits_command(Cli& cli);     // logits
 void add_inspect_commands(Cli& cli);   // inspect, plan
@@ -55,6 +56,8 @@ void add_completion_command(Cli& cli); // completion bash|zsh|fish
 bool interrupted();
 /// The same flag as plugin calls read it.
 const uint32_t* interrupt_flag();
+/// Forgets a Ctrl-C that has been answered: the next one is a first one again.
+void clear_interrupt();
 void handle_interrupts();
 
 /// Writes to standard output and says so when that fails (a closed pipe, a full disk).

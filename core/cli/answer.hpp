@@ -1,0 +1,24 @@
+// What run and chat share: messages to ids, an engine driven to the end of one answer, the answer as
+// JSON.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "core/cli/session.hpp"
+#include "core/text/template/chat_template.hpp"
+
+namespace dovetail::core {
+
+/// Messages as the tokens of the model's chat template; `thinking` is its variable enable_thinking.
+Result<std::vector<TokenId>> chat_ids(const Session& session, const ChatTemplate& chat_template,
+                                      Node messages, std::optional<bool> thinking);
+
+/// Steps the engine until its one request is done, with progress of a long prompt unless `quiet`;
+/// Ctrl-C ends the request and keeps what there is.
+Result<Completion> drive(Engine& engine, size_t n_prompt, bool quiet);
+
+/// Text (if the model has any), ids, finish reason, counts and timings.
+Node completion_node(const Completion& c, bool has_text);
+
+}  // namespace dovetail::core
