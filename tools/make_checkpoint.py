@@ -3,6 +3,7 @@
 
   make_checkpoint.py models/qwen3-0.6b                    1.2 GB, the real tokenizer beside it
   make_checkpoint.py models/q4 --shape 4b --shard-mb 2000
+  make_checkpoint.py models/q8 --shape 8b --shard-mb 4000 --sparse   16 GB that take no disk
   make_checkpoint.py /tmp/tiny --hidden-size 64 --num-hidden-layers 2 --vocab-size 512 --tokenizer none
 
 It loads, takes memory and computes like the real one; what it writes is noise. The folder has the
@@ -180,8 +181,9 @@ class Progress:
         sys.stderr.flush()
 
 
-def write_shard(path, shard, noise, tied_head, progress):
-    dtype, element_bytes = DTYPES[noise.dtype]
+def write_shard(path, shard, dtype_name, noise, tied_head, progress):
+    """Without noise the weights are a hole of the right length, which reads as zeros."""
+    dtype, element_bytes = DTYPES[dtype_name]
     header, at = {"__metadata__": {"format": "pt"}}, 0
     for name, shape, _, _ in shard:
         n_bytes = math.prod(shape) * element_bytes
@@ -191,6 +193,9 @@ def write_shard(path, shard, noise, tied_head, progress):
     text += b" " * (-len(text) % 8)
     with open(path, "wb", buffering=0) as f:
         write_all(f, struct.pack("<Q", len(text)) + text)
+        if not noise:
+            f.truncate(8 + len(text) + at)
+            return
         for name, shape, mean, deviation in shard:
             source = "model.embed_tokens.weight" if tied_head and name == "lm_head.weight" else name
             n_bytes = math.prod(shape) * element_bytes
@@ -218,12 +223,12 @@ def write_weights(folder, config, args):
     parts = shards(tensors(config, args.store_tied_head), element_bytes, int(args.shard_mb * 1e6))
     total = sum(math.prod(t[1]) * element_bytes for part in parts for t in part)
     free = shutil.disk_usage(folder).free
-    if free < total + 64e6:
+    if not args.sparse and free < total + 64e6:
         raise OSError(f"{total / 1e6:.0f} MB of weights, {free / 1e6:.0f} MB free in {folder}")
-    noise, progress, weight_map = Noise(args.seed, args.dtype), Progress(total), {}
+    noise, progress, weight_map = None if args.sparse else Noise(args.seed, args.dtype), Progress(total), {}
     for i, part in enumerate(parts):
         file = f"model-{i + 1:05d}-of-{len(parts):05d}.safetensors" if len(parts) > 1 else "model.safetensors"
-        write_shard(os.path.join(folder, file), part, noise, tied_head, progress)
+        write_shard(os.path.join(folder, file), part, args.dtype, noise, tied_head, progress)
         weight_map.update({name: file for name, *_ in part})
     if len(parts) > 1:
         write_json(folder, "model.safetensors.index.json",
@@ -287,6 +292,8 @@ def parse(argv):
                         help="also store a tied output matrix, as the released 0.6B and 1.7B files do")
     parser.add_argument("--dtype", choices=DTYPES, default="bfloat16")
     parser.add_argument("--shard-mb", type=float, default=0, metavar="MB", help="start a new file beyond this (0: one file)")
+    parser.add_argument("--sparse", action="store_true",
+                        help="zeros that take no disk: real headers and file sizes, for plan and inspect")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--tokenizer", default=TOKENIZER_DIR, metavar="DIR",
                         help="folder with tokenizer.json or tokenizer.json.xz, or `none` (the repository's copy)")

@@ -58,6 +58,11 @@ class MakeCheckpoint(unittest.TestCase):
     def weights(self, name, *arguments):
         return read_safetensors(os.path.join(self.make(name, *arguments), "model.safetensors"))
 
+    def test_sparse_weights_have_the_header_and_the_length_of_real_ones(self):
+        real, sparse = self.weights("real"), self.weights("sparse", "--sparse")
+        self.assertEqual([(n, t[:2], len(t[2])) for n, t in real.items()], [(n, t[:2], len(t[2])) for n, t in sparse.items()])
+        self.assertFalse(any(any(t[2]) for t in sparse.values()))
+
     def test_released_shapes_have_their_parameter_and_tensor_counts(self):
         expected = {"0.6b": (596049920, 310), "1.7b": (1720574976, 310), "4b": (4022468096, 398),
                     "8b": (8190735360, 399), "14b": (14768307200, 443), "32b": (32762123264, 707)}
