@@ -118,4 +118,16 @@ Result<const dvt_plugin_v1*> load_library(const fs::path& path, const Manifest& 
   }
 }
 
+Status check_interfaces(const dvt_plugin_v1& plugin, void* self, const Manifest& manifest) {
+  for (const std::string& name : manifest.provides) {
+    const void* table = plugin.get_interface(self, abi_text(name));
+    if (table == nullptr)
+      return bad_format("its manifest provides \"" + printable(name) +
+                        "\", which it does not have");
+    if (*static_cast<const uint32_t*>(table) < 2 * sizeof(uint32_t))  // struct_size and flags
+      return bad_format("its interface \"" + printable(name) + "\" does not say its size");
+  }
+  return Status::ok();
+}
+
 }  // namespace dovetail::core

@@ -43,8 +43,14 @@ class SealedCopy {
 Result<const dvt_plugin_v1*> load_library(const std::filesystem::path& path,
                                           const Manifest& manifest);
 
-/// Loads, starts, drains and stops the plugin in a child process, at most `limit_ms`.
-/// errors  kUnsupported: it crashed, hung or refused, with the reason. kIo: no child could be made.
+/// Whether a started plugin has every interface that its manifest promises, each with a size.
+/// errors  kFormat
+Status check_interfaces(const dvt_plugin_v1& plugin, void* self, const Manifest& manifest);
+
+/// Loads and starts the plugin in a child process, asks for its interfaces and, of a backend, for its
+/// devices, drains and stops it; at most `limit_ms`. What the plugin started there ends with it.
+/// errors  kUnsupported: it crashed or refused, with the reason. kBusy: it hung. kIo: no child could
+///         be made.
 Status probe_in_child(const std::filesystem::path& path, const Manifest& manifest,
                       int limit_ms = 5000);
 

@@ -1,9 +1,11 @@
 // A plugin's first run, where a crash costs nothing but a child process.
+#include <dovetail/abi/backend.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,6 +13,7 @@
 #include <chrono>
 #include <cstring>
 #include <string>
+#include <vector>
 
 #include "core/base/log.hpp"
 #include "core/plugin/library.hpp"
@@ -19,6 +22,23 @@ namespace dovetail::core {
 namespace {
 
 constexpr size_t kMostReason = 4096;
+constexpr uint64_t kMostDevices = 4096;
+
+Status list_devices(const dvt_plugin_v1* plugin, void* self) {
+  const auto* backend = static_cast<const dvt_backend_v1*>(
+      plugin->get_interface(self, abi_text("dovetail.backend/1")));
+  if (backend == nullptr) return Status::ok();
+  if (!DVT_HAS(backend, devices)) return bad_format("cannot list its devices");
+  CallFrame call;
+  uint64_t n = 0;
+  const dvt_code code = backend->devices(self, call, nullptr, 0, &n);
+  if (code != DVT_ETOOSMALL) DVT_TRY(call.check(code).in("devices"));
+  if (n > kMostDevices) return bad_format("says that it has " + std::to_string(n) + " devices");
+  std::vector<dvt_device> devices(n);
+  for (dvt_device& device : devices) device.struct_size = sizeof device;
+  CallFrame again;
+  return again.check(backend->devices(self, again, devices.data(), n, &n)).in("devices");
+}
 
 // Runs in the child: other threads are gone, and whatever they held stays locked. So: no log, a pool
 // of one lane, and out with _exit.
@@ -29,6 +49,8 @@ Status try_plugin(const std::filesystem::path& path, const Manifest& manifest) {
   CallFrame call;
   void* self = nullptr;
   DVT_TRY(call.check(plugin->start(call, host.table_for(manifest.id), &self)).in("start"));
+  DVT_TRY(check_interfaces(*plugin, self, manifest));
+  DVT_TRY(list_devices(plugin, self));
   if (plugin->drain != nullptr) DVT_TRY(call.check(plugin->drain(call, self)).in("drain"));
   plugin->stop(self);
   return Status::ok();
@@ -54,29 +76,29 @@ Status try_plugin(const std::filesystem::path& path, const Manifest& manifest) {
   _exit(n > 0 ? 0 : 1);
 }
 
-// What the child wrote until it closed its end; nothing if the time ran out.
-std::string listen(int fd, int limit_ms, bool* in_time) {
+// What the child wrote, or nothing if it ended or the time ran out before. Its end of the pipe says
+// little: processes that it started may hold it open, and it may close it and go on.
+std::string listen(int fd, int child, int limit_ms, bool* in_time) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(limit_ms);
-  std::string out;
   for (;;) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
                           end - std::chrono::steady_clock::now())
                           .count();
-    pollfd wait{fd, POLLIN, 0};
-    const int ready = left <= 0 ? 0 : poll(&wait, 1, static_cast<int>(left));
+    pollfd waits[] = {{fd, POLLIN, 0}, {child, POLLIN, 0}};
+    const int ready = left <= 0 ? 0 : poll(waits, 2, static_cast<int>(left));
     if (ready < 0 && errno == EINTR) continue;
     if (ready <= 0) {
       *in_time = false;
       return {};
     }
+    *in_time = true;
+    if (waits[0].revents == 0) return {};  // it ended without a word
     char part[kMostReason];
     const ssize_t n = ::read(fd, part, sizeof part);
     if (n < 0 && errno == EINTR) continue;
-    if (n > 0) out.append(part, static_cast<size_t>(n));
-    if (n <= 0 || !out.empty()) {  // the report is one write
-      *in_time = true;
-      return out;
-    }
+    if (n > 0) return std::string(part, static_cast<size_t>(n));  // the report is one write
+    if (child < 0) return {};
+    fd = -1;
   }
 }
 
@@ -103,9 +125,13 @@ Status probe_in_child(const std::filesystem::path& path, const Manifest& manifes
     return io_error("the probe cannot start a child process: " + errno_text(fork_error));
   }
   bool in_time = false;
-  const std::string report = listen(ends[0], limit_ms, &in_time);
+  // Negative where the system has none.
+  const int child_end = static_cast<int>(syscall(SYS_pidfd_open, child, 0));
+  const std::string report = listen(ends[0], child_end, limit_ms, &in_time);
   ::close(ends[0]);
-  if (!in_time || !report.empty()) kill(-child, SIGKILL), kill(child, SIGKILL);
+  if (child_end >= 0) ::close(child_end);
+  kill(-child, SIGKILL);  // whatever it started
+  kill(child, SIGKILL);   // says nothing to a process that has ended
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }

@@ -157,9 +157,9 @@ Result<LoadedPlugin*> PluginRegistry::load(std::string_view kind, std::string_vi
       matches.push_back(&c);
   }
   if (!matches.empty()) return load_first(matches);
-  return invalid(not_found(
-      "there is no " + std::string(kind) + " plugin \"" + printable(name_or_id) + "\"", name_or_id,
-      known));
+  return invalid(
+      not_found("there is no " + std::string(kind) + " plugin \"" + printable(name_or_id) + "\"",
+                name_or_id, known));
 }
 
 Result<LoadedPlugin*> PluginRegistry::find_by_key(std::string_view kind, std::string_view key) {
@@ -216,6 +216,12 @@ Result<LoadedPlugin*> PluginRegistry::load_candidate(Candidate& c) {
       call.check(plugin->table->start(call, host_.table_for(c.kind + "/" + c.name), &plugin->self));
   if (!started) {
     refuse(c, LoadStep::kStart, Status(started.code(), "does not start: " + started.message()));
+    return c.reason;
+  }
+  if (Status complete = check_interfaces(*plugin->table, plugin->self, plugin->manifest);
+      !complete) {
+    plugin->table->stop(plugin->self);
+    refuse(c, LoadStep::kStart, std::move(complete));
     return c.reason;
   }
   c.state = Candidate::State::kLoaded;

@@ -143,6 +143,55 @@ TEST_F(RegistryTest, AHangInTheProbeEnds) {
   EXPECT_EQ(status.message(), "did not start and stop within 1 s in the probe");
 }
 
+// Whether the process runs still; one that waits to be reaped does not.
+bool runs(pid_t pid) {
+  std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
+  std::string line;
+  if (!std::getline(stat, line)) return false;
+  return line[line.rfind(')') + 2] != 'Z';
+}
+
+TEST_F(RegistryTest, WhatAProbeStartedEndsWithIt) {
+  ZooFolder::add(folder_.users(), "spawns");
+  const fs::path note = folder_.root() / "child";
+  setenv("ZOO_CHILD", note.c_str(), 1);
+  for (const auto& [then, expected] :
+       {std::pair("", ""), std::pair("crash", "crashed with SIGABRT when it was loaded in a child"),
+        std::pair("hang", "did not start and stop within 1 s in the probe"),
+        std::pair("close and hang", "did not start and stop within 1 s in the probe")}) {
+    setenv("ZOO_THEN", then, 1);
+    fs::remove(note);
+    const auto registry = make();
+    const Candidate& c = registry->candidates()[0];
+    const Status status = probe_in_child(c.file.path, *c.file.manifest, 1000);
+    EXPECT_EQ(status.message().substr(0, std::strlen(expected)), expected) << then;
+    EXPECT_EQ(status.is_ok(), *expected == '\0') << then;
+    pid_t child = 0;
+    ASSERT_TRUE(std::ifstream(note) >> child) << then;
+    for (int i = 0; i < 500 && runs(child); ++i) usleep(10000);
+    EXPECT_FALSE(runs(child)) << then;
+  }
+  unsetenv("ZOO_CHILD");
+  unsetenv("ZOO_THEN");
+}
+
+TEST_F(RegistryTest, TheProbeAsksABackendForItsDevices) {
+  EXPECT_EQ(from_elsewhere("device_refuses"),
+            cannot("device_refuses", "devices: the driver is asleep"));
+  EXPECT_TRUE(
+      from_elsewhere("device_crashes").starts_with(cannot("device_crashes", "crashed with SIG")));
+  EXPECT_EQ(from_elsewhere("device_boasts"),
+            cannot("device_boasts", "says that it has 1099511627776 devices"));
+}
+
+TEST_F(RegistryTest, APromisedInterfaceMustBeThere) {
+  const std::string why = "its manifest provides \"dovetail.zoo/1\", which it does not have";
+  EXPECT_EQ(from_elsewhere("promises"), cannot("promises", why));
+  options_.environment.home.reset();
+  ZooFolder::add(folder_.installed(), "promises");
+  EXPECT_TRUE(make()->load("zoo", "promises").status().message().ends_with(why)) << "in place too";
+}
+
 TEST_F(RegistryTest, ARefusalToStartIsTheReasonThatIsShown) {
   EXPECT_EQ(from_elsewhere("refuses"), cannot("refuses", "start: no cage is large enough"));
   ZooFolder::add(folder_.installed(), "refuses");
@@ -256,8 +305,9 @@ TEST_F(RegistryTest, APlaceThatTheConfigNamesMustBeThere) {
   options_.paths = {gone.string()};
   const Status status = PluginRegistry::create(options_, host_).status();
   EXPECT_EQ(status.code(), Code::kIo);
-  EXPECT_EQ(status.message(), "plugins.path: \"" + gone.string() +
-                                  "\" does not exist, expected a folder of plugins or one plugin's file");
+  EXPECT_EQ(status.message(),
+            "plugins.path: \"" + gone.string() +
+                "\" does not exist, expected a folder of plugins or one plugin's file");
 }
 
 TEST_F(RegistryTest, TheCurrentDirectoryIsNeverSearched) {

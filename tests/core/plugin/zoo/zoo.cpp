@@ -6,12 +6,16 @@
 
 #include "zoo.hpp"
 
+#include <dovetail/abi/backend.h>
 #include <unistd.h>
 #include <dovetail/plugin.hpp>
 
 #include <array>
 #include <cstdlib>
+#include <fstream>
 #include <string>
+#include <string_view>
+#include <thread>
 
 #ifndef ZOO_DESCRIPTOR_ID
 #define ZOO_DESCRIPTOR_ID DVT_PLUGIN_ID
@@ -73,6 +77,23 @@ dvt_code start(dvt_call* call, const dvt_host_v1* host, void** self) noexcept {
     for (;;) pause();
 #elif defined(ZOO_START_EXITS)
     std::exit(3);
+#elif defined(ZOO_START_SPAWNS)
+    // A child that outlives the start and a thread that never ends; then what the test asks for.
+    const pid_t child = fork();
+    if (child == 0)
+      for (;;) pause();
+    if (const char* file = std::getenv("ZOO_CHILD")) std::ofstream(file) << child;
+    std::thread([] {
+      for (;;) pause();
+    }).detach();
+    const std::string then = std::getenv("ZOO_THEN") ? std::getenv("ZOO_THEN") : "";
+    if (then == "crash") std::abort();
+    if (then == "hang")
+      for (;;) pause();
+    if (then == "close and hang") {
+      for (int fd = 3; fd < 256; ++fd) close(fd);
+      for (;;) pause();
+    }
 #elif defined(ZOO_CALLS_STUB)
     if (zoo_stub() != 1) throw Error("the stub is wrong");
 #elif defined(ZOO_CALLS_UNDEFINED)
@@ -95,6 +116,26 @@ void stop(void* self) noexcept {
 }
 
 const void* get_interface(void*, dvt_str name) noexcept {
+#ifdef ZOO_BACKEND
+  static const dvt_backend_v1 kBackend = [] {
+    dvt_backend_v1 table{};
+    table.struct_size = sizeof table;
+    table.devices = [](void*, dvt_call* call, dvt_device*, uint64_t, uint64_t* need) noexcept {
+      return guard(call, [&] {
+        *need = 0;
+        if (std::string_view(ZOO_BACKEND) == "refuses")
+          throw Error("the driver is asleep", DVT_EDEVICE);
+        if (std::string_view(ZOO_BACKEND) == "crashes") __builtin_trap();
+        if (std::string_view(ZOO_BACKEND) == "boasts") *need = uint64_t{1} << 40;
+      });
+    };
+    return table;
+  }();
+  if (to_view(name) == "dovetail.backend/1") return &kBackend;
+#endif
+#ifdef ZOO_NO_INTERFACE
+  return nullptr;
+#endif
   return to_view(name) == "dovetail.zoo/1" ? &kTable : nullptr;
 }
 
