@@ -1,6 +1,7 @@
 // What every architecture must do, tried on each one that the build made with its own fixtures:
 // tests/plugins/arch/NAME/contract/CASE/ holds a config.json and, for a model with weights, tensors.txt
-// with one "NAME FORMAT [SHAPE]" a line: all the tensors of such a checkpoint and no other.
+// with one "NAME FORMAT [SHAPE]" a line: all the tensors of such a checkpoint and no other. required.txt
+// beside the cases names the keys, one a line, that no config may leave out.
 #include <dovetail/abi/arch.h>
 #include <dovetail/abi/op.h>
 
@@ -159,6 +160,7 @@ class ArchContract : public testing::TestWithParam<BuiltPlugin> {
       }
     std::error_code error;
     for (const auto& entry : std::filesystem::directory_iterator(GetParam().fixture(), error)) {
+      if (!entry.is_directory()) continue;
       Result<Node> config = parse_json(read_text(entry.path() / "config.json"), "config.json");
       ASSERT_TRUE(config) << config.status().message();
       cases_.push_back({entry.path().filename().string(), std::move(*config),
@@ -368,6 +370,16 @@ TEST_P(ArchContract, ReportsAllProblemsALineEach) {
     EXPECT_EQ(std::count(opened.reason().begin(), opened.reason().end(), '\n'), 1)
         << opened.reason();
   }
+}
+
+TEST_P(ArchContract, NamesAKeyThatIsMissing) {
+  const std::filesystem::path file = GetParam().fixture() / "required.txt";
+  std::istringstream lines(std::filesystem::exists(file) ? read_text(file) : std::string());
+  size_t n = 0;
+  for (std::string key; std::getline(lines, key); ++n)
+    for (const Case& c : cases_)
+      EXPECT_TRUE(is_refused(c, without(c.config, key), key, "left out")) << c.name << ": " << key;
+  EXPECT_TRUE(n > 0 || cases_[0].catalogue.tensors.empty()) << "no keys in " << file;
 }
 
 // Each key of the config left out, of another kind, or out of range: taken, or refused by its name.
