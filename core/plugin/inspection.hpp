@@ -44,6 +44,8 @@ struct Inspection {
       findings;  // reasons not to load it, first ones first; none: it may be loaded
 
   bool is_good() const { return findings.empty(); }
+  /// Whether it finds libraries by its own place ($ORIGIN), so that it cannot run from another alone.
+  bool brings_libraries() const { return elf && elf->runpath.find("ORIGIN") != std::string::npos; }
 };
 
 /// Reads and checks a file; never fails, the findings say why it cannot be loaded.

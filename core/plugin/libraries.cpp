@@ -1,5 +1,5 @@
-// The dynamic linker's rules, as far as a plugin's own needs go: what those libraries need in turn
-// is left to dlopen.
+// The dynamic linker's rules. Where they differ by how a library was linked (the rpath of whoever
+// needs it), more places are looked in than it would: only what cannot be there is missing.
 #include "core/plugin/libraries.hpp"
 
 #include <link.h>
@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <set>
 
 #include "core/base/files.hpp"
 #include "core/base/log.hpp"
@@ -149,6 +150,8 @@ const LibraryFinder::Library* LibraryFinder::find(const std::string& name,
     if (!elf || elf->machine != own_machine()) return &it->second;
     it->second.readable = true;
     it->second.versions = std::move(elf->defined_versions);
+    it->second.needed = std::move(elf->needed);
+    it->second.own_folders = runpath_folders(elf->runpath, path.parent_path());
   }
   return &it->second;
 }
@@ -156,8 +159,11 @@ const LibraryFinder::Library* LibraryFinder::find(const std::string& name,
 std::vector<std::string> LibraryFinder::missing(const ElfFile& file, const fs::path& folder) {
   const std::vector<fs::path> own = runpath_folders(file.runpath, folder);
   std::vector<std::string> out;
+  std::set<const Library*> walked;
+  std::vector<const Library*> to_walk;
   for (const std::string& name : file.needed) {
     const Library* library = find(name, own);
+    if (library != nullptr && walked.insert(library).second) to_walk.push_back(library);
     if (library == nullptr) {
       out.push_back("needs the library \"" + printable(name) +
                     "\", which is not on this system; install the package that has it");
@@ -172,6 +178,22 @@ std::vector<std::string> LibraryFinder::missing(const ElfFile& file, const fs::p
       out.push_back("needs " + printable(need.version) + " of " + printable(name) + ", but " +
                     library->path.string() +
                     " is older; build the plugin on this system or update the library");
+    }
+  }
+  while (!to_walk.empty()) {
+    const Library& user = *to_walk.back();
+    to_walk.pop_back();
+    std::vector<fs::path> folders = user.own_folders;
+    folders.insert(folders.end(), own.begin(), own.end());
+    for (const std::string& name : user.needed) {
+      const Library* library = find(name, folders);
+      if (library == nullptr) {
+        out.push_back("needs " + user.path.string() + ", which needs the library \"" +
+                      printable(name) +
+                      "\", which is not on this system; install the package that has it");
+      } else if (walked.insert(library).second) {
+        to_walk.push_back(library);
+      }
     }
   }
   return out;

@@ -20,15 +20,16 @@ class LibraryFinder {
   /// elevated rights) and the system's cache of libraries.
   LibraryFinder();
 
-  /// One line per library, or version of its symbols, that `file` needs and that is not here.
-  /// `folder` is where the file lies: $ORIGIN in its runpath.
+  /// One line per library, or version of its symbols, that `file` needs and that is not here, and per
+  /// library that those need in turn. `folder` is where the file lies: $ORIGIN in its runpath.
   std::vector<std::string> missing(const ElfFile& file, const std::filesystem::path& folder);
 
  private:
   struct Library {
     std::filesystem::path path;
     bool readable = false;  // its versions are known
-    std::vector<std::string> versions;
+    std::vector<std::string> versions, needed;
+    std::vector<std::filesystem::path> own_folders;
   };
   const Library* find(const std::string& name,
                       const std::vector<std::filesystem::path>& own_folders);

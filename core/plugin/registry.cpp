@@ -13,6 +13,7 @@
 #include "core/base/nearest.hpp"
 #include "core/base/sha256.hpp"
 #include "core/plugin/library.hpp"
+#include "core/plugin/private_copy.hpp"
 
 namespace dovetail::core {
 namespace {
@@ -235,23 +236,34 @@ Result<const dvt_plugin_v1*> PluginRegistry::bring_in(const Candidate& c, LoadSt
   if (c.is_trusted) return load_library(c.file.path, *c.file.manifest);
 
   DVT_TRY(const std::shared_ptr<File> file, File::open(c.file.path));
-  // A library that the plugin finds beside itself, or a size beyond the copy's: in place, after the probe.
-  const bool in_place = c.file.elf->runpath.find("ORIGIN") != std::string::npos;
-  Result<SealedCopy> copy = in_place ? Result<SealedCopy>(unsupported("needs libraries beside it"))
-                                     : SealedCopy::make(*file);
-  const fs::path path = copy ? copy->path() : c.file.path;
+  // What runs is what was checked: a copy in memory, or in the user's cache where that cannot be.
+  Result<SealedCopy> copy = c.file.brings_libraries()
+                                ? Result<SealedCopy>(unsupported("finds libraries by its place"))
+                                : SealedCopy::make(*file);
+  fs::path path;
+  std::string key;
+  if (copy) {
+    path = copy->path();
+  } else {
+    const std::optional<fs::path> cache = user_cache_folder(options_.environment);
+    if (!cache)
+      return unsupported(copy.status().message() +
+                         ", and there is no folder for a private copy; set XDG_CACHE_HOME or HOME");
+    DVT_TRY(PrivateCopy kept, private_copy(c.file.path, *c.file.elf, *cache / "plugin-copies"));
+    path = std::move(kept.path);
+    key = std::move(kept.key);
+  }
 
   DVT_TRY(const std::shared_ptr<File> what_runs, File::open(path, c.file.path.string()));
   DVT_TRY(const std::span<const std::byte> bytes, what_runs->map());
-  if (copy) {  // the file may have changed since it was found
-    Inspection again = inspect_plugin(*what_runs, c.file.path, libraries_);
-    if (!again.is_good()) {
-      *step = again.findings[0].step;
-      return again.findings[0].status;
-    }
+  // The file may have changed since it was found.
+  const Inspection again = inspect_plugin(*what_runs, copy ? c.file.path : path, libraries_);
+  if (!again.is_good()) {
+    *step = again.findings[0].step;
+    return again.findings[0].status;
   }
   *step = LoadStep::kProbe;
-  const std::string sha256 = sha256_hex(bytes);
+  const std::string sha256 = copy ? sha256_hex(bytes) : key;
   std::optional<Status> verdict = verdicts_.find(sha256);
   if (!verdict) {
     verdict = probe_in_child(path, *c.file.manifest);

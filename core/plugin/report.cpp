@@ -7,6 +7,7 @@
 
 #include "core/base/log.hpp"
 #include "core/base/nearest.hpp"
+#include "core/plugin/library.hpp"
 
 namespace dovetail::core {
 namespace {
@@ -85,6 +86,13 @@ std::string verdict_text(const Candidate& c) {
       return "shadowed";
   }
   return {};
+}
+
+std::string loads_text(const Candidate& c) {
+  if (c.is_trusted) return "in place: it came with the program";
+  const bool sealed = !c.file.brings_libraries() && c.file.size <= SealedCopy::kMostBytes;
+  return std::string(sealed ? "as a sealed copy" : "as a private copy in your cache") +
+         ", after a probe in a child process";
 }
 
 std::string reason_text(const Candidate& c) {
@@ -206,8 +214,7 @@ Result<std::string> plugin_explain_text(PluginRegistry& registry, std::string_vi
     if (c.file.manifest)
       rows.push_back({"is", c.file.manifest->id + " " + printable(c.file.manifest->version) + " (" +
                                 c.kind + "/" + c.name + ")"});
-    rows.push_back({"loads", c.is_trusted ? "in place: it came with the program"
-                                          : "as a sealed copy, after a probe in a child process"});
+    rows.push_back({"loads", loads_text(c)});
     rows.push_back({"verdict", verdict_text(c)});
     if (const std::string reason = reason_text(c); !reason.empty())
       rows.push_back({"because", printable(reason)});

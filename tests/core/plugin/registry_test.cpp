@@ -11,6 +11,7 @@
 
 #include "core/base/log.hpp"
 #include "core/plugin/library.hpp"
+#include "core/plugin/private_copy.hpp"
 #include "core/plugin/report.hpp"
 #include "tests/core/plugin/zoo/zoo.hpp"
 #include "tests/core/plugin/zoo_folder.hpp"
@@ -236,10 +237,78 @@ TEST_F(RegistryTest, FilesThatFailTheChecksAreNeverLoaded) {
   EXPECT_EQ(n_verdicts(), 0u);
 }
 
-TEST_F(RegistryTest, LibrariesBesideAPluginAreFoundInPlace) {
-  options_.paths = {kZoo / "beside.so"};
+// The files below a folder of the cache, by content.
+std::vector<fs::path> files_below(const fs::path& folder) {
+  std::vector<fs::path> out;
+  std::error_code error;
+  for (const auto& entry : fs::recursive_directory_iterator(folder, error))
+    if (entry.is_regular_file()) out.push_back(entry.path());
+  return out;
+}
+
+TEST_F(RegistryTest, APluginThatBringsLibrariesRunsFromAPrivateCopyWithThem) {
+  const fs::path mine = folder_.root() / "mine";
+  for (const char* file : {"zoo/beside.so", "versioned_2/libzoo_versioned.so"})
+    ZooFolder::put(mine / file, ZooFolder::bytes_of(kZoo.parent_path() / file));
+  options_.paths = {(mine / "zoo/beside.so").string()};
   const auto registry = make();
-  EXPECT_TRUE(registry->load("zoo", "beside")) << registry->candidates()[0].reason.message();
+  ASSERT_TRUE(registry->load("zoo", "beside")) << registry->candidates()[0].reason.message();
+  const fs::path copies = folder_.cache().parent_path() / "plugin-copies";
+  const std::string maps = ZooFolder::bytes_of("/proc/self/maps");
+  for (const char* file : {"zoo/beside.so", "versioned_2/libzoo_versioned.so"})
+    EXPECT_EQ(maps.find((mine / file).string()), std::string::npos) << "the original is not mapped";
+  const std::vector<fs::path> files = files_below(copies);
+  ASSERT_EQ(files.size(), 2u);
+  for (const fs::path& file : files) EXPECT_NE(maps.find(file.string()), std::string::npos) << file;
+  const auto text = plugin_explain_text(*registry, "beside");
+  EXPECT_NE(text->find("as a private copy in your cache"), std::string::npos) << *text;
+}
+
+TEST_F(RegistryTest, APrivateCopyIsTakenAgainAndMendedWhenItIsDamaged) {
+  const fs::path mine = folder_.root() / "mine";
+  for (const char* file : {"zoo/beside.so", "versioned_2/libzoo_versioned.so"})
+    ZooFolder::put(mine / file, ZooFolder::bytes_of(kZoo.parent_path() / file));
+  const fs::path plugin = mine / "zoo/beside.so", cache = folder_.root() / "copies";
+  LibraryFinder libraries;
+  const Inspection in = inspect_plugin(plugin, libraries);
+  const auto first = private_copy(plugin, *in.elf, cache);
+  ASSERT_TRUE(first) << first.status().message();
+  const fs::file_time_type time = fs::last_write_time(first->path);
+  EXPECT_EQ(private_copy(plugin, *in.elf, cache)->path, first->path);
+  EXPECT_EQ(fs::last_write_time(first->path), time) << "not written again";
+  ZooFolder::put(files_below(cache)[0], "overwritten");
+  EXPECT_EQ(private_copy(plugin, *in.elf, cache)->key, first->key);
+  for (const fs::path& file : files_below(cache)) EXPECT_GT(fs::file_size(file), 1000u) << file;
+  ZooFolder::put(mine / "versioned_2/libzoo_versioned.so", "another library");
+  EXPECT_NE(private_copy(plugin, *in.elf, cache)->key, first->key) << "its libraries count";
+  ZooFolder::put(folder_.root() / "file", "");
+  EXPECT_EQ(private_copy(plugin, *in.elf, folder_.root() / "file").status().code(), Code::kIo);
+}
+
+TEST_F(RegistryTest, AFileTooLongToSealRunsFromAPrivateCopy) {
+  const fs::path file = ZooFolder::add(folder_.users(), "other");
+  fs::resize_file(file, SealedCopy::kMostBytes + 1);
+  ASSERT_TRUE(make()->load("zoo", "other"));
+  EXPECT_EQ(files_below(folder_.cache().parent_path() / "plugin-copies").size(), 1u);
+  options_.paths = {file.string()};
+  options_.environment.home.reset();
+  EXPECT_TRUE(make()
+                  ->load("zoo", "other")
+                  .status()
+                  .message()
+                  .ends_with("there is no folder for a private copy; set XDG_CACHE_HOME or HOME"));
+}
+
+TEST_F(RegistryTest, ALibraryThatALibraryNeedsIsNamed) {
+  options_.paths = {(kZoo / "distant.so").string()};
+  const auto registry = make();
+  EXPECT_EQ(registry->load("zoo", "distant").status().code(), Code::kUnsupported);
+  EXPECT_EQ(registry->candidates()[0].step, LoadStep::kLibraries);
+  const std::string why = registry->candidates()[0].reason.message();
+  EXPECT_NE(
+      why.find("libzoo_middle.so, which needs the library \"libzoo_stub.so\", which is not on"),
+      std::string::npos)
+      << why;
 }
 
 TEST_F(RegistryTest, TheFirstInOrderWinsAndOthersAreShown) {
