@@ -49,7 +49,7 @@ Status Weights::plan(const Graph& graph, const Checkpoint& checkpoint, const Wei
   DVT_TRY(call.check(backend.plan(context, call, uses_.data(), plans_.data(), uses_.size())));
   for (size_t i = 0; i < plans_.size(); ++i) {
     if (plans_[i].how == DVT_PLAN_KEEP) {
-      mapped_bytes_ += sources_[i]->bytes.size();
+      (is_aligned(i) ? mapped_bytes_ : packed_bytes_) += sources_[i]->bytes.size();
     } else if (i == 0 || plans_[i].group != plans_[i - 1].group || plans_[i].how == DVT_PLAN_PUT) {
       packed_bytes_ += plans_[i].bytes;
     }
@@ -67,17 +67,19 @@ Status Weights::load(const dvt_backend_v1& backend, void* context, RepackCache& 
     const dvt_weight_plan& plan = plans_[i];
     const std::string name(text_of(uses_[i].name));
     if (plan.how == DVT_PLAN_KEEP) {
-      DVT_TRY(call.check(backend.bind(context, call, &uses_[i], end - i, &plan, sources_[i]->bytes.data())).in(name));
+      DVT_TRY(const std::span<const std::byte> bytes, aligned_source(i, buffers_));
+      DVT_TRY(call.check(backend.bind(context, call, &uses_[i], end - i, &plan, bytes.data())).in(name));
       done += sources_[i]->bytes.size();
     } else if (plan.how == DVT_PLAN_PACK) {
-      const size_t align = std::max<size_t>(64, plan.align);
-      std::unique_ptr<std::byte[], AlignedFree> buffer(
-          static_cast<std::byte*>(::operator new[](std::max<uint64_t>(1, plan.bytes), std::align_val_t{align}, std::nothrow)), AlignedFree{align});
-      if (!buffer) return {Code::kNoMemory, "weight \"" + name + "\": no memory for " + bytes_text(plan.bytes) + " in the backend's layout"};
+      DVT_TRY(Buffer buffer, make_buffer(uses_[i], plan.bytes, plan.align));
       const std::span<std::byte> dst(buffer.get(), plan.bytes);
       if (!cache.load(name, plan.layout_hash, dst)) {
         std::vector<dvt_bytes> bytes;
-        for (size_t k = i; k < end; ++k) bytes.push_back({sources_[k]->bytes.data(), sources_[k]->bytes.size()});
+        std::vector<Buffer> copies;
+        for (size_t k = i; k < end; ++k) {
+          DVT_TRY(const std::span<const std::byte> source, aligned_source(k, copies));
+          bytes.push_back({source.data(), source.size()});
+        }
         DVT_TRY(call.check(backend.pack(context, call, &uses_[i], bytes.data(), bytes.size(), dst.data(), dst.size())).in(name));
         cache.store(name, plan.layout_hash, dst);
       }
@@ -85,8 +87,11 @@ Status Weights::load(const dvt_backend_v1& backend, void* context, RepackCache& 
       buffers_.push_back(std::move(buffer));
       done += plan.bytes;
     } else if (plan.how == DVT_PLAN_PUT && DVT_HAS(&backend, put)) {
-      for (size_t k = i; k < end; ++k)
-        DVT_TRY(call.check(backend.put(context, call, uses_[k].name, 0, {sources_[k]->bytes.data(), sources_[k]->bytes.size()}, 1)).in(name));
+      for (size_t k = i; k < end; ++k) {
+        std::vector<Buffer> copies;
+        DVT_TRY(const std::span<const std::byte> source, aligned_source(k, copies));
+        DVT_TRY(call.check(backend.put(context, call, uses_[k].name, 0, {source.data(), source.size()}, 1)).in(name));
+      }
       done += plan.bytes;
     } else {
       return unsupported("weight \"" + name + "\": the backend plans it in way " + std::to_string(plan.how) + ", which this core does not know");
@@ -96,6 +101,30 @@ Status Weights::load(const dvt_backend_v1& backend, void* context, RepackCache& 
     i = end;
   }
   return Status::ok();
+}
+
+Result<Weights::Buffer> Weights::make_buffer(const dvt_weight_use& use, uint64_t bytes, uint64_t align) {
+  align = std::max<uint64_t>(64, align);
+  Buffer buffer(static_cast<std::byte*>(::operator new[](std::max<uint64_t>(1, bytes), std::align_val_t{align}, std::nothrow)),
+                AlignedFree{align});
+  if (!buffer)
+    return Status(Code::kNoMemory, "weight \"" + std::string(text_of(use.name)) + "\": no memory for " + bytes_text(bytes) + " in the backend's layout");
+  return buffer;
+}
+
+bool Weights::is_aligned(size_t i) const {
+  const uint64_t align = std::max<uint64_t>({1, plans_[i].how == DVT_PLAN_KEEP ? plans_[i].align : 1,
+                                             plain_bytes(text_of(uses_[i].stored), {1}).value_or(1)});
+  return reinterpret_cast<uintptr_t>(sources_[i]->bytes.data()) % align == 0;
+}
+
+Result<std::span<const std::byte>> Weights::aligned_source(size_t i, std::vector<Buffer>& copies) const {
+  const std::span<const std::byte> stored = sources_[i]->bytes;
+  if (is_aligned(i)) return stored;
+  DVT_TRY(Buffer copy, make_buffer(uses_[i], stored.size(), plans_[i].align));
+  std::copy(stored.begin(), stored.end(), copy.get());
+  copies.push_back(std::move(copy));
+  return std::span<const std::byte>(copies.back().get(), stored.size());
 }
 
 uint64_t Weights::bytes_per_token() const {
@@ -111,7 +140,7 @@ uint64_t Weights::bytes_per_token() const {
 std::vector<Promotion::Range> Weights::streamed() const {
   std::vector<Promotion::Range> ranges;
   for (size_t i = 0; i < uses_.size(); ++i)
-    if (plans_[i].how == DVT_PLAN_KEEP && (uses_[i].access & DVT_ACCESS_DENSE))
+    if (plans_[i].how == DVT_PLAN_KEEP && is_aligned(i) && (uses_[i].access & DVT_ACCESS_DENSE))
       ranges.push_back({sources_[i]->source, sources_[i]->offset, sources_[i]->bytes.size()});
   std::sort(ranges.begin(), ranges.end(), [](const auto& a, const auto& b) { return std::pair(a.file, a.offset) < std::pair(b.file, b.offset); });
   std::vector<Promotion::Range> out;  // neighbours joined; a gap of less than a page moves along

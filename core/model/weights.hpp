@@ -63,10 +63,17 @@ class Weights {
     size_t align;
     void operator()(std::byte* p) const { ::operator delete[](p, std::align_val_t{align}); }
   };
+  using Buffer = std::unique_ptr<std::byte[], AlignedFree>;
+  static Result<Buffer> make_buffer(const dvt_weight_use& use, uint64_t bytes, uint64_t align);
+  /// Whether the stored tensor begins at a multiple of its elements' size; files need not keep to that.
+  bool is_aligned(size_t i) const;
+  /// The stored bytes at such a place: a copy in `copies` if need be.
+  Result<std::span<const std::byte>> aligned_source(size_t i, std::vector<Buffer>& copies) const;
+
   std::vector<dvt_weight_use> uses_;
   std::vector<dvt_weight_plan> plans_;
   std::vector<const TensorInfo*> sources_;
-  std::vector<std::unique_ptr<std::byte[], AlignedFree>> buffers_;
+  std::vector<Buffer> buffers_;
   std::deque<std::string> wanted_;
   uint64_t mapped_bytes_ = 0, packed_bytes_ = 0;
 };
