@@ -70,11 +70,12 @@ inline std::string test_name(const testing::TestParamInfo<BuiltPlugin>& info) {
   return out;
 }
 
-/// The host of a test program: two lanes, and every built plugin through the registry.
+/// The host of a test program: every built plugin through the registry. get() has two lanes.
 class ContractHost {
  public:
+  explicit ContractHost(uint32_t n_lanes) : pool_(n_lanes) { open_registry(); }
   static ContractHost& get() {
-    static ContractHost host;
+    static ContractHost host(2);
     return host;
   }
   HostServices& services() { return services_; }
@@ -96,7 +97,7 @@ class ContractHost {
   }
 
  private:
-  ContractHost() {
+  void open_registry() {
     SearchOptions options;
     options.environment = {};
     options.program = std::string(DVT_BUILD_DIR) + "/bin/dovetail";
@@ -109,7 +110,7 @@ class ContractHost {
     }
   }
 
-  ThreadPool pool_{2};
+  ThreadPool pool_;
   HostServices services_{pool_};
   std::unique_ptr<PluginRegistry> registry_;
   std::string why_;

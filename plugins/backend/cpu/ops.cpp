@@ -1,5 +1,6 @@
 // What each op does on all lanes: how its work is cut, which kernel runs on each part. The cut never
-// changes a value: a kernel's result for a row depends on that row alone.
+// changes a value: a kernel's result for a row depends on that row alone. Most ops own columns (see
+// host_cut.hpp), so that a decoder layer needs lanes to meet four times when a step has few tokens.
 #include "ops.hpp"
 
 #include <algorithm>
@@ -26,23 +27,44 @@ void run_embed(const NodeRun& n, Lane lane, uint32_t) {
 }
 
 // Lanes own stripes of output columns, so that each weight row is read once, by one lane.
+CutRule cut_linear(const GraphView& g, const dvt_node& n) {
+  const int64_t width = Cuts::width(g, g.outputs(n)[0]);
+  return {width % 16 == 0 ? width / 16 : width, 0, false, 1};
+}
 void run_linear(const NodeRun& n, Lane lane, uint32_t) {
   const Array &x = n.in[0], &w = n.in[1], &y = n.out[0];
   const int64_t rows = x.rows(), k_len = x.last(), n_out = w.dim[0];
-  const auto [begin, end] = lane.range(n_out, 16);
+  const auto [begin, end] = n.units > 0 ? n.columns(lane, n_out) : lane.range(n_out, 16);
   if (begin == end) return;
+  const float* x_rows = x.f32(lane);
   const bool biased = n.has(2);
   if (biased)
     for (int64_t r = 0; r < rows; ++r) std::copy(n.in[2].f32() + begin, n.in[2].f32() + end, y.f32() + r * n_out + begin);
   if (w.dtype == DVT_BF16)
-    (biased ? k(n).linear_add_bf16 : k(n).linear_bf16)(y.f32(), n_out, x.f32(), k_len, bf16(w), rows, k_len, begin, end);
+    (biased ? k(n).linear_add_bf16 : k(n).linear_bf16)(y.f32(), n_out, x_rows, k_len, bf16(w), rows, k_len, begin, end);
   else
-    (biased ? k(n).linear_add_f32 : k(n).linear_f32)(y.f32(), n_out, x.f32(), k_len, w.f32(), rows, k_len, begin, end);
+    (biased ? k(n).linear_add_f32 : k(n).linear_f32)(y.f32(), n_out, x_rows, k_len, w.f32(), rows, k_len, begin, end);
 }
 
 // b has a's shape, repeats over a's rows, or holds one value per row.
+CutRule cut_binary(const GraphView& g, const dvt_node& n) {
+  const uint32_t a = g.inputs(n)[0], b = g.inputs(n)[1];
+  const Sizes ones{1, 1, 1};
+  if (g.val(a).ndim < 2 || g.dims(a, ones) != g.dims(b, ones)) return {};
+  return {Cuts::width(g, a), 0b11};
+}
+CutRule cut_unary(const GraphView& g, const dvt_node& n) {
+  return g.val(g.outputs(n)[0]).ndim < 2 ? CutRule{} : CutRule{Cuts::width(g, g.outputs(n)[0]), 0b1};
+}
 void binary(const NodeRun& n, Lane lane, kernels::BinaryFn* fn) {
   const Array &a = n.in[0], &b = n.in[1], &out = n.out[0];
+  if (n.units > 0) {
+    const int64_t width = out.width();
+    const auto [begin, end] = n.columns(lane, width);
+    for (int64_t r = 0; r < out.dim[0]; ++r)
+      fn(out.f32() + r * width + begin, a.f32() + r * width + begin, b.f32() + r * width + begin, end - begin);
+    return;
+  }
   if (b.size() == a.size()) {
     const auto [begin, end] = lane.range(a.size(), 64);
     fn(out.f32() + begin, a.f32() + begin, b.f32() + begin, end - begin);
@@ -65,6 +87,13 @@ void run_add(const NodeRun& n, Lane lane, uint32_t) { binary(n, lane, k(n).add);
 void run_mul(const NodeRun& n, Lane lane, uint32_t) { binary(n, lane, k(n).mul); }
 void run_swiglu(const NodeRun& n, Lane lane, uint32_t) { binary(n, lane, k(n).silu_mul); }
 void run_silu(const NodeRun& n, Lane lane, uint32_t) {
+  if (n.units > 0) {
+    const Array& out = n.out[0];
+    const int64_t width = out.width();
+    const auto [begin, end] = n.columns(lane, width);
+    for (int64_t r = 0; r < out.dim[0]; ++r) k(n).silu(out.f32() + r * width + begin, n.in[0].f32() + r * width + begin, end - begin);
+    return;
+  }
   const auto [begin, end] = lane.range(n.in[0].size(), 64);
   k(n).silu(n.out[0].f32() + begin, n.in[0].f32() + begin, end - begin);
 }
@@ -96,9 +125,25 @@ struct RmsNorm {
 std::any prepare_rms_norm(const GraphView& g, const dvt_node& n, Preparation&) {
   return RmsNorm{static_cast<float>(g.f64(n, "eps")), static_cast<float>(g.i64(n, "unit_offset"))};
 }
+// A norm of heads owns heads; one of whole rows is done by every lane where rows are few.
+CutRule cut_rms_norm(const GraphView& g, const dvt_node& n) {
+  const uint32_t x = g.inputs(n)[0];
+  if (g.val(x).ndim < 2) return {};
+  const int64_t width = Cuts::width(g, x), norm_len = g.dim(g.val(x).dim0 + g.val(x).ndim - 1).value;
+  return width == norm_len ? CutRule{0, 0, true} : CutRule{width / norm_len, 0b1};
+}
 void run_rms_norm(const NodeRun& n, Lane lane, uint32_t) {
   const RmsNorm& norm = *std::any_cast<RmsNorm>(n.prepared);
-  const Array& x = n.in[0];
+  const Array &x = n.in[0], &out = n.out[0];
+  if (out.lane_stride > 0) return k(n).rms_norm(out.f32(lane), x.f32(), n.in[1].f32(), x.rows(), x.last(), norm.eps, norm.weight_offset);
+  if (n.units > 0) {
+    const int64_t width = x.width();
+    const auto [from, to] = n.columns(lane, width);
+    for (int64_t r = 0; r < x.dim[0]; ++r)
+      k(n).rms_norm(out.f32() + r * width + from, x.f32() + r * width + from, n.in[1].f32(), (to - from) / x.last(), x.last(), norm.eps,
+                    norm.weight_offset);
+    return;
+  }
   const auto [begin, end] = lane.range(x.rows());
   const int64_t at = begin * x.last();
   k(n).rms_norm(n.out[0].f32() + at, x.f32() + at, n.in[1].f32(), end - begin, x.last(), norm.eps, norm.weight_offset);
@@ -115,21 +160,37 @@ void run_nothing(const NodeRun&, Lane, uint32_t) {}  // reshape: the value share
 
 // ---------------------------------------------------------------- rope
 
-// Nodes with the same frequencies share one table, filled by the first of them in each step.
+// Nodes with the same frequencies share one table, filled when a step starts.
 std::any prepare_rope(const GraphView& g, const dvt_node& n, Preparation& program) {
+  if (g.str(g.val(g.inputs(n)[1]).name) != "positions")
+    throw Error("rope takes the positions of the step, nothing computed from them", DVT_EUNSUPPORTED, std::string(g.str(n.scope)));
   const std::span<const double> freq = g.f64_list(n, "inv_freq");
   const double factor = g.f64(n, "attention_factor");
   std::string key(reinterpret_cast<const char*>(freq.data()), freq.size_bytes());
   key.append(reinterpret_cast<const char*>(&factor), sizeof factor);
   std::any& shared = program.shared["rope:" + key];
-  if (!shared.has_value()) shared = std::make_shared<RopeTables>(freq, factor, program.max.tokens);
+  if (!shared.has_value()) {
+    const auto tables = std::make_shared<RopeTables>(freq, factor, program.max.tokens);
+    shared = tables;
+    program.at_start.push_back([tables](const StepView& step, Lane lane) {
+      tables->fill(*static_cast<const kernels::CpuKernels*>(step.context), step.batch->positions, step.batch->n_tokens, lane);
+    });
+  }
   return shared;
 }
-void run_rope(const NodeRun& n, Lane lane, uint32_t phase) {
-  RopeTables& rope = **std::any_cast<std::shared_ptr<RopeTables>>(n.prepared);
-  const Array &x = n.in[0], &positions = n.in[1];
+CutRule cut_rope(const GraphView& g, const dvt_node& n) {
+  return {g.dim(g.val(g.inputs(n)[0]).dim0 + 1).value, 0b1};  // heads
+}
+void run_rope(const NodeRun& n, Lane lane, uint32_t) {
+  const RopeTables& rope = **std::any_cast<std::shared_ptr<RopeTables>>(n.prepared);
+  const Array& x = n.in[0];
   const int64_t n_tokens = x.dim[0], n_heads = x.dim[1], head_dim = x.dim[2], row = n_heads * head_dim;
-  if (phase == 0) return rope.fill(k(n), n.step->serial, positions.i32(), n_tokens, lane);
+  if (n.units > 0) {
+    const auto [begin, end] = n.columns(lane, row);
+    k(n).rope_half_split(n.out[0].f32() + begin, row, x.f32() + begin, row, rope.cos(), rope.sin(), n_tokens, (end - begin) / head_dim,
+                        head_dim, rope.half_len());
+    return;
+  }
   // Decode has fewer tokens than lanes: cut by heads then.
   if (n_tokens < lane.count) {
     const auto [begin, end] = lane.range(n_heads);
@@ -151,26 +212,32 @@ kernels::KvLayout layout_of(const HostStates::Slot& slot, uint32_t page_len) {
           static_cast<int64_t>(slot.page_bytes) / element};
 }
 
-// Rows x of every sequence into a state; lanes take turns by sequence and token block.
-void write_rows(const NodeRun& n, size_t x_index, size_t state_index, Lane lane) {
+// Rows x of every sequence into a state: these heads of all rows, or all heads of the rows that are a
+// lane's turn by sequence and token block.
+struct Heads {
+  int64_t begin, end;
+};
+void write_rows(const NodeRun& n, size_t x_index, size_t state_index, Lane lane, const Heads* own = nullptr) {
   constexpr int64_t kRowsPerPart = 32;
   const HostStates& states = *n.step->states;
   const HostStates::Slot& slot = states.slot(static_cast<uint32_t>(n.state[state_index]));
-  const kernels::KvLayout layout = layout_of(slot, states.page_len());
+  kernels::KvLayout layout = layout_of(slot, states.page_len());
   const dvt_page_group& group = n.step->group(slot.group);
   const dvt_batch& b = *n.step->batch;
   const int64_t row = layout.n_kv_heads * layout.head_dim;
+  const int64_t first = own ? own->begin : 0, at = first * layout.page_len * layout.head_dim;
+  if (own) layout.n_kv_heads = own->end - own->begin;
   int64_t part = 0;
   for (uint32_t s = 0; s < b.n_seqs; ++s)
     for (int64_t t = b.tok_off[s]; t < b.tok_off[s + 1]; t += kRowsPerPart, ++part) {
-      if (part % lane.count != lane.index) continue;
+      if (!own && part % lane.count != lane.index) continue;
       const int64_t count = std::min<int64_t>(kRowsPerPart, b.tok_off[s + 1] - t);
       const uint32_t* pages = group.pages + group.page_off[s];
-      const float* rows = n.in[x_index].f32() + t * row;
+      const float* rows = n.in[x_index].f32() + t * row + first * layout.head_dim;
       if (slot.dtype == DVT_BF16)
-        k(n).cache_write_bf16(reinterpret_cast<uint16_t*>(slot.data.get()), layout, pages, b.positions[t], rows, row, count);
+        k(n).cache_write_bf16(reinterpret_cast<uint16_t*>(slot.data.get()) + at, layout, pages, b.positions[t], rows, row, count);
       else
-        k(n).cache_write_f32(reinterpret_cast<float*>(slot.data.get()), layout, pages, b.positions[t], rows, row, count);
+        k(n).cache_write_f32(reinterpret_cast<float*>(slot.data.get()) + at, layout, pages, b.positions[t], rows, row, count);
     }
 }
 
@@ -183,8 +250,9 @@ std::any prepare_attend(const GraphView& g, const dvt_node& n, Preparation&) {
   return Attend{static_cast<float>(g.f64(n, "scale")), window == 0 ? INT64_MAX : window};
 }
 
-// Units are (sequence, block of tokens, kv head), dealt to lanes in turn: later blocks see more keys.
-void attend_units(const NodeRun& n, size_t k_index, size_t v_index, Lane lane) {
+// Units are (sequence, block of tokens, kv head): those of a lane's own heads, or dealt to lanes in
+// turn, as later blocks see more keys.
+void attend_units(const NodeRun& n, size_t k_index, size_t v_index, Lane lane, const Heads* own = nullptr) {
   constexpr int64_t kTokensPerUnit = 16;
   const Attend& attend = *std::any_cast<Attend>(n.prepared);
   const HostStates& states = *n.step->states;
@@ -198,8 +266,8 @@ void attend_units(const NodeRun& n, size_t k_index, size_t v_index, Lane lane) {
   int64_t unit = 0;
   for (uint32_t s = 0; s < b.n_seqs; ++s)
     for (int64_t t = b.tok_off[s]; t < b.tok_off[s + 1]; t += kTokensPerUnit)
-      for (int64_t head = 0; head < layout.n_kv_heads; ++head, ++unit) {
-        if (unit % lane.count != lane.index) continue;
+      for (int64_t head = own ? own->begin : 0; head < (own ? own->end : layout.n_kv_heads); ++head, ++unit) {
+        if (!own && unit % lane.count != lane.index) continue;
         const kernels::AttendTask task{out.f32() + t * stride, stride, q.f32() + t * stride, stride,
                                        std::min<int64_t>(kTokensPerUnit, b.tok_off[s + 1] - t), b.positions[t], head,
                                        q.dim[1] / layout.n_kv_heads, attend.window, attend.scale};
@@ -215,8 +283,17 @@ void attend_units(const NodeRun& n, size_t k_index, size_t v_index, Lane lane) {
 
 void run_cache_write(const NodeRun& n, Lane lane, uint32_t) { write_rows(n, 0, 1, lane); }
 void run_attend(const NodeRun& n, Lane lane, uint32_t) { attend_units(n, 1, 2, lane); }
+CutRule cut_attention(const GraphView& g, const dvt_node& n) {
+  return {g.dim(g.val(g.inputs(n)[1]).dim0 + 1).value, 0b111};  // kv heads, each with its query heads
+}
 void run_attention(const NodeRun& n, Lane lane, uint32_t phase) {
-  if (phase == 0) {
+  if (n.units > 0) {
+    const Lane::Range range = n.columns(lane, n.in[1].dim[1]);
+    const Heads own{range.begin, range.end};
+    if (phase == 1) return attend_units(n, 3, 4, lane, &own);
+    write_rows(n, 1, 3, lane, &own);
+    write_rows(n, 2, 4, lane, &own);
+  } else if (phase == 0) {
     write_rows(n, 1, 3, lane);
     write_rows(n, 2, 4, lane);
   } else {
@@ -226,20 +303,20 @@ void run_attention(const NodeRun& n, Lane lane, uint32_t phase) {
 
 constexpr HostOp kOps[] = {
     {"embed", run_embed},
-    {"linear", run_linear},
+    {"linear", run_linear, 1, nullptr, cut_linear},
     {"reshape", run_nothing},
-    {"add", run_add},
-    {"mul", run_mul},
-    {"silu", run_silu},
+    {"add", run_add, 1, nullptr, cut_binary},
+    {"mul", run_mul, 1, nullptr, cut_binary},
+    {"silu", run_silu, 1, nullptr, cut_unary},
     {"mean_last", run_mean_last},
     {"add_scalar", run_add_scalar, 1, prepare_add_scalar},
     {"rsqrt", run_rsqrt},
-    {"swiglu", run_swiglu},
-    {"rms_norm", run_rms_norm, 1, prepare_rms_norm},
-    {"rope", run_rope, 2, prepare_rope},
+    {"swiglu", run_swiglu, 1, nullptr, cut_binary},
+    {"rms_norm", run_rms_norm, 1, prepare_rms_norm, cut_rms_norm},
+    {"rope", run_rope, 1, prepare_rope, cut_rope},
     {"cache_write", run_cache_write},
     {"attend", run_attend, 1, prepare_attend},
-    {"attention", run_attention, 2, prepare_attend},
+    {"attention", run_attention, 2, prepare_attend, cut_attention},
     {"take_rows", run_take_rows},
 };
 

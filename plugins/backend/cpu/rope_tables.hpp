@@ -15,14 +15,10 @@ class RopeTables {
       : inv_freq_(inv_freq.begin(), inv_freq.end()),
         factor_(static_cast<float>(attention_factor)),
         cos_(inv_freq.size() * static_cast<size_t>(max_tokens)),
-        sin_(cos_.size()),
-        filled_(kMaxLanes, 0) {}
+        sin_(cos_.size()) {}
 
-  /// Fills this lane's part for the step, unless an earlier node of the step has. Lanes meet after it.
-  void fill(const kernels::CpuKernels& k, uint64_t serial, const int32_t* positions, int64_t n_tokens, Lane lane) {
-    uint64_t& mine = filled_[lane.index % kMaxLanes];
-    if (mine == serial && lane.count <= kMaxLanes) return;
-    mine = serial;
+  /// Fills this lane's part for a step. Lanes meet after it.
+  void fill(const kernels::CpuKernels& k, const int32_t* positions, int64_t n_tokens, Lane lane) {
     const auto [begin, end] = lane.range(n_tokens);
     const int64_t at = begin * half_len();
     k.rope_table(cos_.data() + at, sin_.data() + at, positions + begin, inv_freq_.data(), end - begin, half_len(), factor_);
@@ -32,11 +28,9 @@ class RopeTables {
   int64_t half_len() const { return static_cast<int64_t>(inv_freq_.size()); }
 
  private:
-  static constexpr uint32_t kMaxLanes = 1024;
   std::vector<float> inv_freq_;
   float factor_;
   std::vector<float> cos_, sin_;  // [max_tokens, half_len]
-  std::vector<uint64_t> filled_;  // by lane: the step it was last filled for
 };
 
 }  // namespace dovetail::cpu

@@ -23,6 +23,9 @@ class Reference : public HostBackend {
   }
   dvt_verdict supports(const GraphView& g, const dvt_node& n) const { return verdict(g, n, find_op); }
 
+  StateEstimate estimate(const dvt_graph* graph, const dvt_compile_options& options, uint32_t kv_dtype, uint32_t page_len) const {
+    return estimate_with(find_op, /*parallel=*/false, graph, options, kv_dtype, page_len);
+  }
   std::unique_ptr<Program> compile(const dvt_graph* graph, const dvt_compile_options& options) {
     return make_program(graph, options, find_op, /*parallel=*/false, /*context=*/nullptr, kernels::ref::argmax);
   }

@@ -59,7 +59,9 @@ class HostBackend {
   }
 
   void alloc_states(const StateAlloc& a) { states_.alloc(a.specs, a.kv_dtype, a.page_len, a.n_pages, a.n_slots); }
-  StateEstimate estimate(const dvt_graph* graph, const dvt_compile_options& options, uint32_t kv_dtype, uint32_t page_len) const {
+  /// For a backend whose programs run `find`'s ops on all lanes or on one.
+  StateEstimate estimate_with(HostProgram::FindOp find, bool parallel, const dvt_graph* graph, const dvt_compile_options& options,
+                              uint32_t kv_dtype, uint32_t page_len) const {
     StateEstimate out;
     const GraphView g(graph);
     for (uint64_t i = 0; i < graph->n_states; ++i) {
@@ -67,7 +69,8 @@ class HostBackend {
       const uint64_t bytes = HostStates::bytes_per_unit(spec, kv_dtype, page_len);
       (spec.kind == DVT_STATE_PAGED ? out.bytes_per_page : out.bytes_per_slot) += bytes;
     }
-    out.workspace = HostProgram::workspace(graph, options);
+    const dvt_host_v1* h = host_.table();
+    out.workspace = HostProgram::workspace(graph, options, find, parallel ? h->n_lanes(h->self) : 1);
     return out;
   }
   std::vector<dvt_mem_row> mem() const {

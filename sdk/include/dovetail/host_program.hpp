@@ -7,33 +7,23 @@
 
 #include <dovetail/backend.hpp>
 #include <dovetail/graph_view.hpp>
+#include <dovetail/host_cut.hpp>
 #include <dovetail/host_states.hpp>
 
 #include <algorithm>
 #include <any>
 #include <cstring>
 #include <deque>
+#include <functional>
+#include <iterator>
 #include <map>
 #include <memory>
+#include <numeric>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace dovetail {
-
-/// One lane of a step; its part of n units is range(n, grain).
-struct Lane {
-  uint32_t index = 0, count = 1;
-
-  struct Range {
-    int64_t begin, end;
-  };
-  /// A contiguous part of [0, n), cut at multiples of grain.
-  Range range(int64_t n, int64_t grain = 1) const {
-    const int64_t units = (n + grain - 1) / grain;
-    const int64_t begin = units * index / count * grain, end = units * (index + 1) / count * grain;
-    return {std::min(begin, n), std::min(end, n)};
-  }
-};
 
 /// A value in memory: dense, row-major.
 struct Array {
@@ -41,8 +31,10 @@ struct Array {
   uint32_t dtype = DVT_F32;
   uint32_t ndim = 0;
   int64_t dim[DVT_MAX_DIMS] = {};
+  int64_t lane_stride = 0;  // elements from a lane's copy to the next; 0: one for all lanes
 
   float* f32() const { return static_cast<float*>(data); }
+  float* f32(Lane lane) const { return f32() + lane.index * lane_stride; }
   const int32_t* i32() const { return static_cast<const int32_t*>(data); }
   int64_t size() const { return rows(0); }
   /// Product of all dims but the last n.
@@ -52,6 +44,8 @@ struct Array {
     return out;
   }
   int64_t last() const { return ndim ? dim[ndim - 1] : 1; }
+  /// Product of all dims but the first; 0 without rows.
+  int64_t width() const { return ndim == 0 || dim[0] == 0 ? 0 : size() / dim[0]; }
 };
 
 /// The batch as ops read it.
@@ -59,7 +53,6 @@ struct StepView {
   const dvt_batch* batch = nullptr;
   const HostStates* states = nullptr;
   const void* context = nullptr;  // what the backend gave the program: its kernels, say
-  uint64_t serial = 0;            // of the step, from 1
 
   const dvt_page_group& group(uint32_t number) const {
     const auto* base = reinterpret_cast<const uint8_t*>(batch->groups);
@@ -77,22 +70,33 @@ struct NodeRun {
   std::vector<int32_t> state;  // state index of each input, -1 for others
   const StepView* step = nullptr;
   const std::any* prepared = nullptr;
+  int64_t units = 0;  // in which columns are dealt to lanes; 0: the op cuts its work as it likes
+
+  /// A lane's columns of a value of that width (the product of its dims but the first).
+  Lane::Range columns(Lane lane, int64_t width) const {
+    const auto [begin, end] = lane.range(units);
+    return {begin * (width / units), end * (width / units)};
+  }
   bool has(size_t i) const { return i < in.size() && (in[i].data != nullptr || state[i] >= 0); }
 };
 
-/// What `prepare` may use: bounds, and values that nodes of one program share by key.
+/// What `prepare` may use: bounds, values that nodes of one program share by key, and work that every
+/// lane does when a step starts (lanes meet after it).
 struct Preparation {
   Sizes max;
   std::map<std::string, std::any> shared;
+  std::vector<std::function<void(const StepView&, Lane)>> at_start;
 };
 
-/// How a backend runs one op. `run` is called by every lane for each phase in turn, with all lanes
-/// meeting between phases; it must not throw. `prepare` reads the attributes once, at compile.
+/// How a backend runs one op. `run` is called by every lane for each phase in turn; lanes meet between
+/// phases, unless each owns its columns (NodeRun::units). It must not throw. `prepare` reads the
+/// attributes once, at compile. `cut` says how lanes may share the work; without it the op cuts itself.
 struct HostOp {
   std::string_view name;
   void (*run)(const NodeRun&, Lane, uint32_t phase);
   uint32_t n_phases = 1;
   std::any (*prepare)(const GraphView&, const dvt_node&, Preparation&) = nullptr;
+  CutRule (*cut)(const GraphView&, const dvt_node&) = nullptr;
 };
 
 /// A bound weight.
@@ -108,7 +112,7 @@ class HostProgram {
 
   HostProgram(const dvt_host_v1* host, const dvt_graph* graph, const dvt_compile_options& options, FindOp find,
               const std::map<std::string, HostWeight, std::less<>>& weights, HostStates* states, bool parallel, const void* context)
-      : host_(host), states_(states), parallel_(parallel), weights_(weights) {
+      : host_(host), states_(states), n_lanes_(parallel ? host->n_lanes(host->self) : 1), weights_(weights) {
     step_.context = context;
     copy_graph(*graph);
     const GraphView g(&graph_);
@@ -116,17 +120,29 @@ class HostProgram {
     preparation_.max = max_;
     const auto* ops = static_cast<const dvt_ops_v1*>(host->get_interface(host->self, to_abi("dovetail.ops/1")));
     for (uint64_t i = 0; i < g.n_nodes(); ++i) nodes_.push_back(make_node(g, g.node(i), find, ops));
-    place_values(g, options);
-    place_barriers(g);
+    place_values(g, lay_out(g, max_, options, find, n_lanes_));
+    for (uint32_t mode = 0; mode < 4; ++mode) {
+      const std::vector<bool> meets = meetings(g, *shares_, mode, [&](uint32_t v) { return region(g, v); });
+      for (size_t i = 0; i < nodes_.size(); ++i) nodes_[i].barrier_modes |= static_cast<uint8_t>((meets[i] ? 1u : 0u) << mode);
+    }
   }
 
   /// Workspace bytes that a graph would take.
-  static uint64_t workspace(const dvt_graph* graph, const dvt_compile_options& options) {
+  static uint64_t workspace(const dvt_graph* graph, const dvt_compile_options& options, FindOp find, uint32_t n_lanes) {
     const GraphView g(graph);
-    const Sizes max{options.max_tokens, options.max_rows, options.max_seqs};
-    return assign_offsets(g, max, options).second;
+    return lay_out(g, {options.max_tokens, options.max_rows, options.max_seqs}, options, find, n_lanes).total;
   }
   uint64_t workspace_bytes() const { return workspace_bytes_; }
+
+  /// How often lanes meet in a step with few tokens and rows of logits (at most kFewRows), or with many.
+  size_t n_meetings(bool few) const {
+    size_t n = preparation_.at_start.empty() ? 0 : 1;
+    for (const Node& node : nodes_) {
+      n += node.barrier_modes >> (few ? 3 : 0) & 1u;
+      if (node.op && node.run.units == 0) n += node.op->n_phases - 1;
+    }
+    return n_lanes_ > 1 ? n : 0;
+  }
 
   void run(Call call, const dvt_batch& batch, std::span<const dvt_output> outs) {
     if (batch.n_tokens > max_.tokens || batch.n_rows > max_.rows || batch.n_seqs > max_.seqs)
@@ -138,9 +154,8 @@ class HostProgram {
     step_.states = states_;
     for (uint32_t i = 0; i < states_->size(); ++i)  // a missing table is found here: lanes cannot throw
       if (states_->slot(i).kind == DVT_STATE_PAGED) step_.group(states_->slot(i).group);
-    ++step_.serial;
     error_ = {};
-    if (parallel_) {
+    if (n_lanes_ > 1) {
       const dvt_host_v1* h = host_;
       struct Job {
         HostProgram* self;
@@ -158,7 +173,7 @@ class HostProgram {
     }
     if (!error_.empty()) throw Error(error_, error_code_, error_where_);
     call.check_cancelled();
-    for (const Copy& c : copies_) std::memcpy(c.to, arrays_[c.val].data, c.bytes);
+    for (const ViewOutput& c : view_outputs_) std::memcpy(c.to, arrays_[c.val].data, c.bytes);
   }
 
   /// Memory of a named value after run(), for sampling on this side.
@@ -177,7 +192,31 @@ class HostProgram {
     std::vector<uint32_t> in, out;
     std::vector<dvt_attr_in> attrs;
     std::string scope;
-    bool barrier_before = false;
+    uint8_t barrier_modes = 0;  // bits of the modes in which lanes meet before it
+  };
+
+  /// A value of which each lane has a copy in the modes of a bit.
+  struct LaneCopy {
+    uint32_t val, place, mode_bit;
+  };
+  /// What lanes own: columns of nodes, copies of values.
+  struct Shares {
+    Cuts cuts;
+    std::vector<LaneCopy> copies;
+    uint64_t place_bytes, lane_bytes;  // of a copy's place; of all places of a lane
+
+    bool is_copy(uint32_t v, uint32_t mode) const {
+      return std::any_of(copies.begin(), copies.end(), [&](const LaneCopy& c) { return c.val == v && (mode & c.mode_bit); });
+    }
+  };
+  /// Where values live in the workspace.
+  struct Layout {
+    std::vector<uint64_t> offset;   // by value; UINT64_MAX: not in the workspace
+    std::vector<uint32_t> root;     // the value whose memory it shares, or itself
+    std::vector<int64_t> last_use;  // node, of roots
+    std::vector<bool> kept;         // wanted when the step has run
+    std::optional<Shares> shares;
+    uint64_t values_bytes = 0, total = 0;  // of the values; with the lanes' copies
   };
 
   /// A dimension that each batch sets.
@@ -187,7 +226,7 @@ class HostProgram {
   };
 
   /// An output that is a view of another value, filled when all has run.
-  struct Copy {
+  struct ViewOutput {
     uint32_t val;
     void* to;
     uint64_t bytes;
@@ -242,58 +281,95 @@ class HostProgram {
   }
   static bool is_alias(const GraphView& g, const dvt_node& n) { return g.op_name(n) == "reshape"; }
 
-  // Offset of each computed value (UINT64_MAX for others) and the total: first fit over live ranges.
-  static std::pair<std::vector<uint64_t>, uint64_t> assign_offsets(const GraphView& g, const Sizes& max,
-                                                                   const dvt_compile_options& options) {
-    const uint64_t n = g.n_vals();
-    std::vector<uint32_t> root(n);
-    for (uint32_t v = 0; v < n; ++v) root[v] = v;
-    std::vector<int64_t> first(n, -1), last(n, -1);
-    for (uint64_t i = 0; i < g.n_nodes(); ++i) {
-      const dvt_node& node = g.node(i);
-      for (uint32_t v : g.inputs(node))
-        if (v != UINT32_MAX) last[root[v]] = static_cast<int64_t>(i);
-      for (uint32_t v : g.outputs(node)) {
-        if (is_alias(g, node)) root[v] = root[g.inputs(node)[0]];
-        if (first[root[v]] < 0) first[root[v]] = static_cast<int64_t>(i);
-        last[root[v]] = std::max(last[root[v]], static_cast<int64_t>(i));
-      }
-    }
-    for (uint32_t v = 0; v < n; ++v)
-      if (is_kept(g.val(v), options, g)) last[root[v]] = static_cast<int64_t>(g.n_nodes());
+  // Where each value lives, first fit. A place is taken again once the lanes have met after its last
+  // use, so that sharing memory never makes them meet.
+  static Layout lay_out(const GraphView& g, const Sizes& max, const dvt_compile_options& options, FindOp find, uint32_t n_lanes) {
+    Layout layout = find_lives(g, options);
+    layout.shares.emplace(share_out(g, find, layout, n_lanes));
+    std::vector<bool> meets(g.n_nodes(), true);  // one lane is always in step with itself
+    if (n_lanes > 1) meets = meetings(g, *layout.shares, kFewOfAll, [&layout](uint32_t v) { return Region{layout.root[v], layout.root[v] + 1}; });
     struct Block {
       uint64_t offset, bytes;
       int64_t last;
     };
-    std::vector<Block> live;
-    std::vector<uint64_t> offset(n, UINT64_MAX);
-    uint64_t total = 0;
+    std::vector<Block> taken;
+    layout.offset.assign(g.n_vals(), UINT64_MAX);
     for (uint64_t i = 0; i < g.n_nodes(); ++i) {
-      std::erase_if(live, [i](const Block& b) { return b.last < static_cast<int64_t>(i); });
+      if (meets[i]) std::erase_if(taken, [i](const Block& b) { return b.last < static_cast<int64_t>(i); });
       for (uint32_t v : g.outputs(g.node(i))) {
-        if (root[v] != v) continue;
+        if (layout.root[v] != v) continue;
         const uint64_t bytes = (static_cast<uint64_t>(g.elements(v, max)) * element_bytes(g.val(v).dtype) + 63) / 64 * 64;
-        std::sort(live.begin(), live.end(), [](const Block& a, const Block& b) { return a.offset < b.offset; });
+        std::sort(taken.begin(), taken.end(), [](const Block& a, const Block& b) { return a.offset < b.offset; });
         uint64_t at = 0;
-        for (const Block& b : live) {
+        for (const Block& b : taken) {
           if (at + bytes <= b.offset) break;
           at = std::max(at, b.offset + b.bytes);
         }
-        offset[v] = at;
-        total = std::max(total, at + bytes);
-        live.push_back({at, bytes, last[v]});
+        layout.offset[v] = at;
+        layout.values_bytes = std::max(layout.values_bytes, at + bytes);
+        taken.push_back({at, bytes, layout.last_use[v]});
       }
     }
-    for (uint32_t v = 0; v < n; ++v) offset[v] = offset[root[v]];
-    return {offset, total};
+    for (uint32_t v = 0; v < g.n_vals(); ++v) layout.offset[v] = layout.offset[layout.root[v]];
+    layout.total = layout.values_bytes + layout.shares->lane_bytes * n_lanes;
+    return layout;
+  }
+
+  static Layout find_lives(const GraphView& g, const dvt_compile_options& options) {
+    Layout layout;
+    layout.root.resize(g.n_vals());
+    std::iota(layout.root.begin(), layout.root.end(), 0);
+    layout.last_use.assign(g.n_vals(), -1);
+    layout.kept.resize(g.n_vals());
+    for (uint64_t i = 0; i < g.n_nodes(); ++i) {
+      const dvt_node& node = g.node(i);
+      for (uint32_t v : g.inputs(node))
+        if (v != UINT32_MAX) layout.last_use[layout.root[v]] = static_cast<int64_t>(i);
+      for (uint32_t v : g.outputs(node)) {
+        if (is_alias(g, node)) layout.root[v] = layout.root[g.inputs(node)[0]];
+        layout.last_use[layout.root[v]] = std::max(layout.last_use[layout.root[v]], static_cast<int64_t>(i));
+      }
+    }
+    for (uint32_t v = 0; v < g.n_vals(); ++v)
+      if (is_kept(g.val(v), options, g)) {
+        layout.last_use[layout.root[v]] = static_cast<int64_t>(g.n_nodes());
+        layout.kept[v] = true;
+      }
+    return layout;
   }
   static uint64_t element_bytes(uint32_t dtype) { return dtype == DVT_ACTIVATION ? sizeof(float) : dtype_bytes(dtype); }
 
-  void place_values(const GraphView& g, const dvt_compile_options& options) {
-    auto [offsets, total] = assign_offsets(g, max_, options);
-    offsets_ = std::move(offsets);
-    workspace_bytes_ = total;
-    workspace_ = aligned_bytes(total);
+  // How nodes are cut, and the lanes' own copies of values with few rows: places are shared by values
+  // that never live at the same time.
+  static Shares share_out(const GraphView& g, FindOp find, const Layout& layout, uint32_t n_lanes) {
+    std::vector<CutRule> rules(g.n_nodes());
+    for (uint64_t i = 0; i < g.n_nodes() && n_lanes > 1; ++i)
+      if (g.op(g.node(i)).tier != DVT_TIER_PLUGIN)
+        if (const HostOp* op = find(g.op_name(g.node(i))); op && op->cut) rules[i] = op->cut(g, g.node(i));
+    Shares shares{Cuts(g, std::move(rules), layout.root, layout.kept, n_lanes), {}, 0, 0};
+    std::vector<int64_t> busy_until;  // by place
+    for (uint64_t i = 0; i < g.n_nodes(); ++i) {
+      const dvt_node& node = g.node(i);
+      if (node.n_out != 1 || !shares.cuts.is_copy(g.outputs(node)[0])) continue;
+      const uint32_t v = g.outputs(node)[0];
+      const auto free = std::find_if(busy_until.begin(), busy_until.end(), [i](int64_t until) { return until < static_cast<int64_t>(i); });
+      const auto place = static_cast<uint32_t>(free - busy_until.begin());
+      if (free == busy_until.end()) busy_until.push_back(0);
+      busy_until[place] = layout.last_use[v];
+      shares.place_bytes = std::max(shares.place_bytes, (static_cast<uint64_t>(kFewRows * Cuts::width(g, v)) * sizeof(float) + 63) / 64 * 64);
+      shares.copies.push_back({v, place, Cuts::has_rows(g, v, "T") ? 1u : 2u});
+    }
+    shares.lane_bytes = shares.place_bytes * busy_until.size();
+    return shares;
+  }
+
+  void place_values(const GraphView& g, const Layout& layout) {
+    offsets_ = layout.offset;
+    shares_ = layout.shares;
+    workspace_bytes_ = layout.total;
+    workspace_ = aligned_bytes(layout.values_bytes);
+    lane_copies_ = aligned_bytes(shares_->lane_bytes * n_lanes_);
+    for (size_t i = 0; i < nodes_.size(); ++i) nodes_[i].run.units = shares_->cuts.units(g, i);
     arrays_.resize(g.n_vals());
     alias_of_.assign(g.n_vals(), UINT32_MAX);
     for (uint64_t i = 0; i < g.n_nodes(); ++i)
@@ -322,45 +398,56 @@ class HostProgram {
     }
   }
 
-  // Lanes meet before a node that touches memory another lane may have written, or may still read.
-  void place_barriers(const GraphView& g) {
-    struct Region {
-      uint64_t begin, end;
-    };
-    std::vector<Region> written, read;
-    std::vector<int32_t> states_written, states_read;
-    const auto region = [&](uint32_t v) -> Region {
-      if (offsets_[v] == UINT64_MAX) return {0, 0};
-      return {offsets_[v], offsets_[v] + static_cast<uint64_t>(g.elements(v, max_)) * element_bytes(g.val(v).dtype)};
-    };
-    const auto hits = [](const std::vector<Region>& list, const Region& r) {
-      return std::any_of(list.begin(), list.end(), [&](const Region& x) { return x.begin < r.end && r.begin < x.end; });
-    };
-    for (size_t i = 0; i < nodes_.size(); ++i) {
-      Node& node = nodes_[i];
-      if (is_alias(g, g.node(i))) continue;
-      bool meet = false;
-      for (uint32_t v : node.in)
-        if (v != UINT32_MAX) meet = meet || hits(written, region(v));
-      for (uint32_t v : node.out) meet = meet || hits(written, region(v)) || hits(read, region(v));
-      for (int32_t s : node.run.state)
-        if (s >= 0)
-          meet = meet || std::count(states_written.begin(), states_written.end(), s) || std::count(states_read.begin(), states_read.end(), s);
-      if (meet) written.clear(), read.clear(), states_written.clear(), states_read.clear();
-      node.barrier_before = meet;
-      for (uint32_t v : node.in)
-        if (v != UINT32_MAX) read.push_back(region(v));
-      for (uint32_t v : node.out) written.push_back(region(v));
-      for (int32_t s : node.run.state)
-        if (s >= 0) states_written.push_back(s);
+  // Modes of a step: bit 0, few tokens; bit 1, few rows of logits.
+  static constexpr uint32_t kFewOfAll = 3;
+
+  struct Region {
+    uint64_t begin, end;
+  };
+  Region region(const GraphView& g, uint32_t v) const {
+    if (offsets_[v] == UINT64_MAX) return {0, 0};
+    return {offsets_[v], offsets_[v] + static_cast<uint64_t>(g.elements(v, max_)) * element_bytes(g.val(v).dtype)};
+  }
+
+  // Before which nodes lanes meet in a mode, where `region_of` says what memory a value is in.
+  template <class RegionOf>
+  static std::vector<bool> meetings(const GraphView& g, const Shares& shares, uint32_t mode, RegionOf region_of) {
+    Barriers barriers;
+    std::vector<bool> out(g.n_nodes(), false);
+    for (uint64_t i = 0; i < g.n_nodes(); ++i) {
+      const dvt_node& node = g.node(i);
+      if (is_alias(g, node)) continue;
+      const uint32_t group = shares.cuts.units(g, i) > 0 ? shares.cuts.group(g.outputs(node)[0]) : Cuts::kNone;
+      std::vector<Barriers::Access> reads, writes;
+      std::vector<int32_t> states;
+      const auto access = [&](uint32_t v, bool by_column) -> Barriers::Access {
+        const Region r = region_of(v);
+        return {r.begin, r.end, by_column && group == shares.cuts.group(v) ? group : Cuts::kNone, Cuts::width(g, v)};
+      };
+      for (size_t k = 0; k < node.n_in; ++k) {
+        const uint32_t v = g.inputs(node)[k];
+        if (v == UINT32_MAX) continue;
+        if (g.val(v).role == DVT_VAL_STATE) states.push_back(static_cast<int32_t>(g.val(v).bind));
+        if (g.val(v).role == DVT_VAL_COMPUTED && !shares.is_copy(v, mode)) reads.push_back(access(v, shares.cuts.by_column(i, k)));
+      }
+      for (uint32_t v : g.outputs(node))
+        if (!shares.is_copy(v, mode)) writes.push_back(access(v, true));
+      out[i] = barriers.before(reads, writes, states);
     }
+    return out;
   }
 
   void bind_step(const dvt_batch& batch, std::span<const dvt_output> outs) {
     const Sizes sizes{batch.n_tokens, batch.n_rows, batch.n_seqs};
-    copies_.clear();
+    view_outputs_.clear();
+    mode_ = (sizes.tokens <= kFewRows ? 1u : 0u) | (sizes.rows <= kFewRows ? 2u : 0u);
     for (const SizedDim& s : sized_) arrays_[s.val].dim[s.dim] = sizes.*s.size;
     for (uint32_t v : computed_) arrays_[v].data = workspace_.get() + offsets_[v];
+    for (const LaneCopy& c : shares_->copies) {
+      const bool is_copy = (mode_ & c.mode_bit) != 0;
+      if (is_copy) arrays_[c.val].data = lane_copies_.get() + c.place * shares_->place_bytes;
+      arrays_[c.val].lane_stride = is_copy ? static_cast<int64_t>(shares_->lane_bytes / sizeof(float)) : 0;
+    }
     feed("tokens", batch.tokens);
     feed("positions", batch.positions);
     feed("out_rows", batch.out_rows);
@@ -374,7 +461,7 @@ class HostProgram {
       const uint64_t need = static_cast<uint64_t>(a.size()) * dtype_bytes(a.dtype);
       if (out.bytes < need)
         throw Error("output \"" + std::string(to_view(out.name)) + "\" needs " + std::to_string(need) + " bytes, got " + std::to_string(out.bytes));
-      if (alias_of_[it->second] != UINT32_MAX) copies_.push_back({it->second, out.data, need});
+      if (alias_of_[it->second] != UINT32_MAX) view_outputs_.push_back({it->second, out.data, need});
       else if (offsets_[it->second] != UINT64_MAX) a.data = out.data;
       else throw Error("\"" + std::string(to_view(out.name)) + "\" is no value that the graph computes");
     }
@@ -393,14 +480,18 @@ class HostProgram {
   }
 
   void run_lane(Lane lane, dvt_call* call) noexcept {
+    if (!preparation_.at_start.empty()) {
+      for (const auto& work : preparation_.at_start) work(step_, lane);
+      if (lane.count > 1) host_->team_barrier(host_->self);
+    }
     for (Node& node : nodes_) {
-      if (node.barrier_before && lane.count > 1) host_->team_barrier(host_->self);
+      if ((node.barrier_modes >> mode_ & 1u) && lane.count > 1) host_->team_barrier(host_->self);
       if (node.plugin_op) {
         if (lane.index == 0) run_plugin_op(node, call);
         continue;
       }
       for (uint32_t phase = 0; phase < node.op->n_phases; ++phase) {
-        if (phase > 0 && lane.count > 1) host_->team_barrier(host_->self);
+        if (phase > 0 && lane.count > 1 && node.run.units == 0) host_->team_barrier(host_->self);
         if (call->cancel && __atomic_load_n(call->cancel, __ATOMIC_RELAXED)) continue;  // lanes still meet
         node.op->run(node.run, lane, phase);
       }
@@ -454,7 +545,7 @@ class HostProgram {
 
   const dvt_host_v1* host_;
   HostStates* states_;
-  bool parallel_;
+  uint32_t n_lanes_;
   const std::map<std::string, HostWeight, std::less<>>& weights_;
   dvt_graph graph_{};
   std::deque<std::vector<uint8_t>> storage_;
@@ -465,7 +556,10 @@ class HostProgram {
   std::vector<uint32_t> alias_of_;
   std::vector<Array> arrays_;
   std::vector<SizedDim> sized_;
-  std::vector<Copy> copies_;
+  std::vector<ViewOutput> view_outputs_;
+  std::optional<Shares> shares_;
+  AlignedBytes lane_copies_;
+  uint32_t mode_ = 0;
   std::vector<uint32_t> computed_;  // values that live in the workspace
   std::map<std::string, uint32_t, std::less<>> named_;
   AlignedBytes workspace_;
