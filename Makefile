@@ -5,11 +5,11 @@ JOBS   ?= $(shell nproc)
 PREFIX ?= /usr/local
 PROMPT ?= It is a truth universally acknowledged
 
-.PHONY: help run test build install dev asan tsan setup lint clean
+.PHONY: help run test configure build install dev asan tsan setup clean
 help:
 	@echo "make run    install what is missing, build, and continue a prompt with the embedded model"
 	@echo "make test   install what is missing, build, and run the whole test suite"
-	@echo "make build  build only (PRESET=release|dev|asan|tsan); the program is $(BUILD)/bin/dovetail"
+	@echo "make build  program and plugins only (PRESET=release|dev|asan|tsan); the program is $(BUILD)/bin/dovetail"
 	@echo "make install  build, and install below PREFIX ($(PREFIX)): program, plugins, configs, SDK"
 	@echo "make asan   build and test under AddressSanitizer and UndefinedBehaviorSanitizer"
 	@echo "make tsan   build and test under ThreadSanitizer"
@@ -17,9 +17,11 @@ help:
 setup:
 	@tools/setup.sh
 
-build: setup
+configure: setup
 	@cmake --preset $(PRESET)
-	@cmake --build --preset $(PRESET) -j $(JOBS)
+
+build: configure
+	@cmake --build --preset $(PRESET) -j $(JOBS) --target program
 
 run: build
 	@$(BUILD)/bin/dovetail run "$(PROMPT)"
@@ -27,7 +29,8 @@ run: build
 install: build
 	@cmake --install $(BUILD) --prefix $(PREFIX)
 
-test: build
+test: configure
+	@cmake --build --preset $(PRESET) -j $(JOBS)
 	@ctest --preset $(PRESET) -j $(JOBS)
 
 dev asan tsan:
