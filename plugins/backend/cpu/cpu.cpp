@@ -38,7 +38,7 @@ class Cpu : public HostBackend {
     return estimate_with(find_op, /*parallel=*/true, graph, options, kv_dtype, page_len);
   }
   std::unique_ptr<Program> compile(const dvt_graph* graph, const dvt_compile_options& options) {
-    return make_program(graph, options, find_op, /*parallel=*/true, &kernels_, kernels_.argmax);
+    return make_program(GraphCopy(*graph), options, find_op, /*parallel=*/true, &kernels_, kernels_.argmax);
   }
 
   double read_bandwidth(const void* p, uint64_t bytes, Call call) const {

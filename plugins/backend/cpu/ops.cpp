@@ -135,7 +135,7 @@ CutRule cut_rms_norm(const GraphView& g, const dvt_node& n) {
 void run_rms_norm(const NodeRun& n, Lane lane, uint32_t) {
   const RmsNorm& norm = *std::any_cast<RmsNorm>(n.prepared);
   const Array &x = n.in[0], &out = n.out[0];
-  if (out.lane_stride > 0) return k(n).rms_norm(out.f32(lane), x.f32(), n.in[1].f32(), x.rows(), x.last(), norm.eps, norm.weight_offset);
+  if (out.lane_bytes > 0) return k(n).rms_norm(out.f32(lane), x.f32(), n.in[1].f32(), x.rows(), x.last(), norm.eps, norm.weight_offset);
   if (n.units > 0) {
     const int64_t width = x.width();
     const auto [from, to] = n.columns(lane, width);

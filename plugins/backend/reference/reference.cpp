@@ -27,7 +27,7 @@ class Reference : public HostBackend {
     return estimate_with(find_op, /*parallel=*/false, graph, options, kv_dtype, page_len);
   }
   std::unique_ptr<Program> compile(const dvt_graph* graph, const dvt_compile_options& options) {
-    return make_program(graph, options, find_op, /*parallel=*/false, /*context=*/nullptr, kernels::ref::argmax);
+    return make_program(GraphCopy(*graph), options, find_op, /*parallel=*/false, /*context=*/nullptr, kernels::ref::argmax);
   }
   double read_bandwidth(const void* p, uint64_t bytes, Call) const {
     const auto start = std::chrono::steady_clock::now();

@@ -145,9 +145,9 @@ class HostBackend {
   };
 
  protected:
-  std::unique_ptr<Program> make_program(const dvt_graph* graph, const dvt_compile_options& options, HostProgram::FindOp find,
+  std::unique_ptr<Program> make_program(GraphCopy graph, const dvt_compile_options& options, HostProgram::FindOp find,
                                         bool parallel, const void* context, int64_t (*argmax)(const float*, int64_t)) {
-    auto inner = std::make_unique<HostProgram>(host_.table(), graph, options, find, weights_, &states_, parallel, context);
+    auto inner = std::make_unique<HostProgram>(host_.table(), std::move(graph), options, find, weights_, &states_, parallel, context);
     workspace_ += inner->workspace_bytes();
     return std::make_unique<Program>(std::move(inner), options.max_tokens, options.max_rows, argmax);
   }

@@ -6,14 +6,13 @@
 #pragma once
 
 #include <dovetail/backend.hpp>
-#include <dovetail/graph_view.hpp>
+#include <dovetail/graph_copy.hpp>
 #include <dovetail/host_cut.hpp>
 #include <dovetail/host_states.hpp>
 
 #include <algorithm>
 #include <any>
 #include <cstring>
-#include <deque>
 #include <functional>
 #include <iterator>
 #include <map>
@@ -31,10 +30,11 @@ struct Array {
   uint32_t dtype = DVT_F32;
   uint32_t ndim = 0;
   int64_t dim[DVT_MAX_DIMS] = {};
-  int64_t lane_stride = 0;  // elements from a lane's copy to the next; 0: one for all lanes
+  uint64_t lane_bytes = 0;  // from a lane's copy to the next; 0: one for all lanes
 
   float* f32() const { return static_cast<float*>(data); }
-  float* f32(Lane lane) const { return f32() + lane.index * lane_stride; }
+  void* at(Lane lane) const { return static_cast<uint8_t*>(data) + lane.index * lane_bytes; }
+  float* f32(Lane lane) const { return static_cast<float*>(at(lane)); }
   const int32_t* i32() const { return static_cast<const int32_t*>(data); }
   int64_t size() const { return rows(0); }
   /// Product of all dims but the last n.
@@ -110,11 +110,11 @@ class HostProgram {
  public:
   using FindOp = const HostOp* (*)(std::string_view name);
 
-  HostProgram(const dvt_host_v1* host, const dvt_graph* graph, const dvt_compile_options& options, FindOp find,
+  HostProgram(const dvt_host_v1* host, GraphCopy graph, const dvt_compile_options& options, FindOp find,
               const std::map<std::string, HostWeight, std::less<>>& weights, HostStates* states, bool parallel, const void* context)
-      : host_(host), states_(states), n_lanes_(parallel ? host->n_lanes(host->self) : 1), weights_(weights) {
+      : host_(host), states_(states), n_lanes_(parallel ? host->n_lanes(host->self) : 1), weights_(weights), copy_(std::move(graph)),
+        graph_(copy_.view()) {
     step_.context = context;
-    copy_graph(*graph);
     const GraphView g(&graph_);
     max_ = {options.max_tokens, options.max_rows, options.max_seqs};
     preparation_.max = max_;
@@ -232,26 +232,6 @@ class HostProgram {
     uint64_t bytes;
   };
 
-  // The compiled program outlives the caller's graph: keeps its own copy of every table.
-  void copy_graph(const dvt_graph& g) {
-    const auto copy = [this](const void* p, uint64_t n) -> const void* {
-      storage_.emplace_back(static_cast<const uint8_t*>(p), static_cast<const uint8_t*>(p) + n);
-      return storage_.back().data();
-    };
-    graph_ = g;
-    graph_.nodes = static_cast<const dvt_node*>(copy(g.nodes, g.n_nodes * g.node_stride));
-    graph_.vals = static_cast<const dvt_val*>(copy(g.vals, g.n_vals * g.val_stride));
-    graph_.dims = static_cast<const dvt_dim*>(copy(g.dims, g.n_dims * g.dim_stride));
-    graph_.ops = static_cast<const dvt_op_ref*>(copy(g.ops, g.n_ops * g.op_stride));
-    graph_.attrs = static_cast<const dvt_attr*>(copy(g.attrs, g.n_attrs * g.attr_stride));
-    graph_.weights = static_cast<const dvt_weight_ref*>(copy(g.weights, g.n_weights * g.weight_stride));
-    graph_.states = static_cast<const dvt_state_spec*>(copy(g.states, g.n_states ? g.n_states * g.states->struct_size : 0));
-    graph_.edges = static_cast<const uint32_t*>(copy(g.edges, g.n_edges * sizeof(uint32_t)));
-    graph_.attr_data = static_cast<const uint8_t*>(copy(g.attr_data, g.attr_bytes));
-    graph_.strs = static_cast<const dvt_range*>(copy(g.strs, g.n_strs * sizeof(dvt_range)));
-    graph_.chars = static_cast<const char*>(copy(g.chars, g.n_chars));
-  }
-
   Node make_node(const GraphView& g, const dvt_node& n, FindOp find, const dvt_ops_v1* ops) {
     Node node;
     node.scope = g.str(n.scope);
@@ -356,7 +336,7 @@ class HostProgram {
       const auto place = static_cast<uint32_t>(free - busy_until.begin());
       if (free == busy_until.end()) busy_until.push_back(0);
       busy_until[place] = layout.last_use[v];
-      shares.place_bytes = std::max(shares.place_bytes, (static_cast<uint64_t>(kFewRows * Cuts::width(g, v)) * sizeof(float) + 63) / 64 * 64);
+      shares.place_bytes = std::max(shares.place_bytes, (static_cast<uint64_t>(kFewRows * Cuts::width(g, v)) * element_bytes(g.val(v).dtype) + 63) / 64 * 64);
       shares.copies.push_back({v, place, Cuts::has_rows(g, v, "T") ? 1u : 2u});
     }
     shares.lane_bytes = shares.place_bytes * busy_until.size();
@@ -446,7 +426,7 @@ class HostProgram {
     for (const LaneCopy& c : shares_->copies) {
       const bool is_copy = (mode_ & c.mode_bit) != 0;
       if (is_copy) arrays_[c.val].data = lane_copies_.get() + c.place * shares_->place_bytes;
-      arrays_[c.val].lane_stride = is_copy ? static_cast<int64_t>(shares_->lane_bytes / sizeof(float)) : 0;
+      arrays_[c.val].lane_bytes = is_copy ? shares_->lane_bytes : 0;
     }
     feed("tokens", batch.tokens);
     feed("positions", batch.positions);
@@ -547,8 +527,8 @@ class HostProgram {
   HostStates* states_;
   uint32_t n_lanes_;
   const std::map<std::string, HostWeight, std::less<>>& weights_;
-  dvt_graph graph_{};
-  std::deque<std::vector<uint8_t>> storage_;
+  GraphCopy copy_;  // outlives the caller's graph
+  dvt_graph graph_;
   Sizes max_;
   Preparation preparation_;
   std::vector<Node> nodes_;

@@ -24,7 +24,7 @@ size_t meetings(uint32_t n_lanes, bool few) {
   options.max_tokens = 64;
   options.max_rows = options.max_seqs = 4;
   const dvt_graph view = graph.view();
-  const HostProgram program(services.table_for("test"), &view, options, cpu::find_op, weights, nullptr, /*parallel=*/true, nullptr);
+  const HostProgram program(services.table_for("test"), GraphCopy(view), options, cpu::find_op, weights, nullptr, /*parallel=*/true, nullptr);
   return program.n_meetings(few);
 }
 

@@ -1,0 +1,114 @@
+// GraphCopy: a graph of one's own, which a backend may change before it compiles it.
+//
+// The tables of a dvt_graph belong to the host; a program outlives them. A backend that prepares a
+// value for several nodes (activations quantised once for all products that read them) says so by
+// putting a node of its own before the first of them.
+#pragma once
+
+#include <dovetail/graph_view.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace dovetail {
+
+class GraphCopy {
+ public:
+  explicit GraphCopy(const dvt_graph& g) : graph_(g) {
+    copy(nodes_, g.nodes, g.n_nodes, g.node_stride);
+    copy(vals_, g.vals, g.n_vals, g.val_stride);
+    copy(dims_, g.dims, g.n_dims, g.dim_stride);
+    copy(ops_, g.ops, g.n_ops, g.op_stride);
+    copy(attrs_, g.attrs, g.n_attrs, g.attr_stride);
+    copy(weights_, g.weights, g.n_weights, g.weight_stride);
+    copy(states_, g.states, g.n_states, g.n_states ? g.states->struct_size : 0);
+    copy(edges_, g.edges, g.n_edges, sizeof(uint32_t));
+    copy(strs_, g.strs, g.n_strs, sizeof(dvt_range));
+    copy(attr_data_, g.attr_data, g.attr_bytes, 1);
+    copy(chars_, g.chars, g.n_chars, 1);
+  }
+
+  /// The tables; valid until the copy changes or goes.
+  dvt_graph view() const {
+    dvt_graph g = graph_;
+    table(g.nodes, g.n_nodes, g.node_stride, nodes_);
+    table(g.vals, g.n_vals, g.val_stride, vals_);
+    table(g.dims, g.n_dims, g.dim_stride, dims_);
+    table(g.ops, g.n_ops, g.op_stride, ops_);
+    table(g.attrs, g.n_attrs, g.attr_stride, attrs_);
+    table(g.weights, g.n_weights, g.weight_stride, weights_);
+    g.states = states_.data();
+    g.edges = edges_.data();
+    g.n_edges = edges_.size();
+    g.strs = strs_.data();
+    g.n_strs = strs_.size();
+    g.attr_data = attr_data_.data();
+    g.chars = chars_.data();
+    g.n_chars = chars_.size();
+    return g;
+  }
+
+  /// Puts the node op(x) before node `before`, in its scope; its result has x's rows (the first dim),
+  /// each of `width` elements. Gives the result.
+  uint32_t insert(uint64_t before, std::string_view op, uint32_t x, int64_t width, uint32_t dtype) {
+    const auto dim0 = static_cast<uint32_t>(dims_.size());
+    const dvt_dim rows = dims_[vals_[x].dim0];
+    dims_.push_back(rows);
+    dims_.push_back({width, 0, 0});
+    const auto out = static_cast<uint32_t>(vals_.size());
+    vals_.push_back({0, dtype, DVT_VAL_COMPUTED, 0, dim0, 2, 0, 0});
+    dvt_node node{};
+    node.op = op_index(op);
+    node.in0 = static_cast<uint32_t>(edges_.size());
+    node.out0 = node.in0 + 1;
+    node.n_in = node.n_out = 1;
+    node.scope = nodes_[before].scope;
+    edges_.push_back(x);
+    edges_.push_back(out);
+    nodes_.insert(nodes_.begin() + static_cast<std::ptrdiff_t>(before), node);
+    return out;
+  }
+  void set_input(uint64_t node, uint32_t k, uint32_t value) { edges_[nodes_[node].in0 + k] = value; }
+
+ private:
+  template <class T>
+  static void copy(std::vector<T>& to, const void* from, uint64_t n, uint64_t stride) {
+    to.resize(n);
+    for (uint64_t i = 0; i < n; ++i) std::memcpy(&to[i], static_cast<const uint8_t*>(from) + i * stride, std::min<uint64_t>(stride, sizeof(T)));
+  }
+  template <class T>
+  static void table(const T*& p, uint64_t& n, uint32_t& stride, const std::vector<T>& from) {
+    p = from.data();
+    n = from.size();
+    stride = sizeof(T);
+  }
+  uint32_t op_index(std::string_view name) {
+    for (size_t i = 0; i < ops_.size(); ++i) {
+      const dvt_range r = strs_[ops_[i].name - 1];
+      if (std::string_view(chars_.data() + r.begin, r.end - r.begin) == name) return static_cast<uint32_t>(i);
+    }
+    const auto begin = chars_.size();
+    chars_.insert(chars_.end(), name.begin(), name.end());
+    strs_.push_back({begin, chars_.size()});
+    ops_.push_back({static_cast<dvt_id>(strs_.size()), 1, DVT_TIER_VENDOR});
+    return static_cast<uint32_t>(ops_.size() - 1);
+  }
+
+  dvt_graph graph_;  // what is in no table
+  std::vector<dvt_node> nodes_;
+  std::vector<dvt_val> vals_;
+  std::vector<dvt_dim> dims_;
+  std::vector<dvt_op_ref> ops_;
+  std::vector<dvt_attr> attrs_;
+  std::vector<dvt_weight_ref> weights_;
+  std::vector<dvt_state_spec> states_;
+  std::vector<uint32_t> edges_;
+  std::vector<dvt_range> strs_;
+  std::vector<uint8_t> attr_data_;
+  std::vector<char> chars_;
+};
+
+}  // namespace dovetail
