@@ -106,6 +106,12 @@ File::~File() {
   ::close(fd_);
 }
 
+std::string File::version() const {
+  struct stat info {};
+  if (fstat(fd_, &info) != 0) return std::to_string(size_);
+  return std::to_string(info.st_size) + " bytes at " + std::to_string(info.st_mtim.tv_sec) + "." + std::to_string(info.st_mtim.tv_nsec);
+}
+
 Status File::read_at(uint64_t offset, void* dst, uint64_t n) const {
   if (offset > size_ || n > size_ - offset) {
     return bad_format(name_ + ": " + bytes_text(n) + " at byte " + std::to_string(offset) +

@@ -29,6 +29,8 @@ class File {
 
   const std::string& name() const { return name_; }
   uint64_t size() const { return size_; }
+  /// Size and time of the last change, as text: tells a file from another version of it.
+  std::string version() const;
 
   /// Reads bytes [offset, offset + n) to dst.
   /// threads  any

@@ -49,7 +49,8 @@ void add_inspect_commands(Cli& cli);   // inspect, plan
 void add_bench_command(Cli& cli);      // bench
 void add_demo_commands(Cli& cli);      // demo tokens|next|cache|fast
 void add_plugin_commands(Cli& cli);    // plugins list|inspect|explain
-void add_config_commands(Cli& cli);    // config check|show|schema
+void add_config_commands(Cli& cli);
+void add_cache_commands(Cli& cli);    // config check|show|schema
 void add_completion_command(Cli& cli); // completion bash|zsh|fish
 
 /// Set by Ctrl-C; a second Ctrl-C ends the process at once.

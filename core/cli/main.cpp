@@ -57,6 +57,7 @@ int run(int argc, char** argv) {
   add_demo_commands(cli);
   add_plugin_commands(cli);
   add_config_commands(cli);
+  add_cache_commands(cli);
   add_completion_command(cli);
   try {
     if (const Status known = check_command(cli.app, argc, argv); !known) {

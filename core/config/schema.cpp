@@ -67,7 +67,10 @@ Section backend() {
                 ParamSpec::kOne | ParamSpec::kMap),
        at_least(key("threads", Type::kInt, "threads of the host's pool, default: all cores"), 1),
        key("huge_pages", Type::kBool,
-           "move mapped weights to 2 MiB pages in the background while memory allows")},
+           "move mapped weights to 2 MiB pages in the background while memory allows"),
+       at_least(key("weight_cache_gib", Type::kInt,
+                    "size of the folder that keeps packed weights for the next start; 0 keeps none"),
+                0)},
       "backend",
       "plugin"};
 }

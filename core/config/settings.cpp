@@ -159,6 +159,7 @@ Settings::Backend read_backend(const Node& config, Status& status) {
   in.required("plugin", in.text("plugin"));
   backend.n_threads = in.i32("threads");
   backend.huge_pages = in.required("huge_pages", in.boolean("huge_pages"));
+  backend.weight_cache_gib = in.required("weight_cache_gib", in.i32("weight_cache_gib"));
   const Node* weights = in.raw("weights");
   if (weights == nullptr || !weights->is_map()) {
     backend.weights = in.text("weights").value_or("");

@@ -38,6 +38,7 @@ struct Settings {
         class_weights;  // tensor class to format; wins over `weights`
     std::optional<int32_t> n_threads;
     bool huge_pages = true;  // mapped weights move to 2 MiB pages
+    int32_t weight_cache_gib = 0;  // bound of the cache of packed weights; 0: none
   };
   struct KvCache {
     std::string dtype;                 // "auto", "float32", "bf16"

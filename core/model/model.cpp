@@ -59,7 +59,7 @@ Result<std::unique_ptr<Model>> Model::load(const ModelLoad& in) {
     log_warn("memory", "the weights are " + bytes_text(model->memory_.mapped_bytes()) + ", " + bytes_text(model->memory_.available) +
                            " is free: they will be read from the disk again and again");
   DVT_TRY(model->load_weights(in));
-  model->promotion_.start(std::move(model->to_promote_));
+  if (model->promotes_) model->promotion_.start(model->weights_.streamed(model->repack_cache_));
   return model;
 }
 
@@ -143,6 +143,7 @@ Status Model::open_backend(const ModelLoad& in) {
   const PluginUse& use = in.settings.backend.plugin;
   DVT_TRY(LoadedPlugin* plugin, in.plugins.load("backend", use.name));
   backend_name_ = use.name;
+  backend_file_ = plugin->file;
   backend_table_ = plugin->interface<dvt_backend_v1>("dovetail.backend/1");
   if (!backend_table_) return unsupported("plugin \"" + use.name + "\" has no interface dovetail.backend/1");
   backend_options_ = use.params;
@@ -228,12 +229,11 @@ Status Model::plan(const ModelLoad& in) {
   memory_.items.push_back({"workspace", workspace + logits, "steps of up to " + std::to_string(compile_options_.max_tokens) + " tokens, " +
                                                                 std::to_string(n_slots_) + " rows of logits"});
   const uint64_t fixed = memory_.private_bytes() - per_block * n_blocks_;
-  if (s.backend.huge_pages && has_huge_pages()) to_promote_ = weights_.streamed();
-  for (const Promotion::Range& r : to_promote_) memory_.promoted_bytes += r.bytes;
-  if (memory_.private_bytes() + memory_.promoted_bytes + Promotion::kReserve > memory_.available) {
-    to_promote_.clear();
-    memory_.promoted_bytes = 0;
-  }
+  if (s.backend.huge_pages && has_huge_pages())
+    for (const Promotion::Range& r : weights_.streamed({})) memory_.promoted_bytes += r.bytes;
+  promotes_ = s.backend.huge_pages && has_huge_pages() &&
+              memory_.private_bytes() + memory_.promoted_bytes + Promotion::kReserve <= memory_.available;
+  if (!promotes_) memory_.promoted_bytes = 0;
   memory_.max_context = memory_.available > fixed && memory_.bytes_per_token > 0
                             ? std::min<uint64_t>((memory_.available - fixed) / memory_.bytes_per_token, static_cast<uint64_t>(info_.max_seq_len))
                             : static_cast<uint64_t>(memory_.available > fixed ? info_.max_seq_len : 0);
@@ -241,7 +241,13 @@ Status Model::plan(const ModelLoad& in) {
 }
 
 Status Model::load_weights(const ModelLoad& in) {
+  const std::optional<std::filesystem::path> folder = RepackCache::default_folder();
+  if (folder) repack_cache_ = RepackCache(*folder, static_cast<uint64_t>(in.settings.backend.weight_cache_gib) << 30);
+  repack_cache_.open(weights_.packed_items(), backend_file_);
   DVT_TRY(weights_.load(*backend_table_, backend_, repack_cache_, in.cancel, in.progress));
+  const Status stored = repack_cache_.store(weights_.packed(), in.settings.model.path, in.cancel, in.progress);
+  if (stored.code() == Code::kCancelled) return stored;
+  if (!stored.is_ok()) log_warn("cache", stored.message() + "; the weights are packed again next time");
   CallFrame call(in.cancel);
   DVT_TRY(call.check(backend_table_->alloc_states(backend_, call, states_.data(), states_.size(), kv_dtype_, block_len_, n_blocks_, n_slots_)));
   const dvt_graph view = graph_.view();

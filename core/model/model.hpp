@@ -121,6 +121,7 @@ class Model {
   const dvt_arch_v1* arch_table_ = nullptr;
   void* arch_ = nullptr;
   std::string arch_name_, backend_name_, variant_;
+  std::filesystem::path backend_file_;
   dvt_arch_info info_{};
   std::vector<dvt_state_spec> states_;
   Graph graph_;
@@ -131,7 +132,7 @@ class Model {
   dvt_backend_info backend_info_{};
   Weights weights_;
   RepackCache repack_cache_;
-  std::vector<Promotion::Range> to_promote_;
+  bool promotes_ = false;  // weights move to 2 MiB pages once they are loaded
   Promotion promotion_;  // stops before the checkpoint's files close
   dvt_compile_options compile_options_{};
   std::vector<std::string> observed_;

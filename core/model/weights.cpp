@@ -1,5 +1,7 @@
 #include "core/model/weights.hpp"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <map>
 
@@ -23,9 +25,6 @@ std::string wanted_format(const dvt_weight_use& use, const WeightFormats& format
 }
 
 }  // namespace
-
-bool RepackCache::load(const std::string&, uint64_t, std::span<std::byte>) { return false; }
-void RepackCache::store(const std::string&, uint64_t, std::span<const std::byte>) {}
 
 Status Weights::plan(const Graph& graph, const Checkpoint& checkpoint, const WeightFormats& formats,
                      const dvt_backend_v1& backend, void* context) {
@@ -57,13 +56,29 @@ Status Weights::plan(const Graph& graph, const Checkpoint& checkpoint, const Wei
   return Status::ok();
 }
 
-Status Weights::load(const dvt_backend_v1& backend, void* context, RepackCache& cache, const uint32_t* cancel, const ProgressFn& progress) {
+size_t Weights::group_end(size_t i) const {
+  size_t end = i + 1;
+  while (end < uses_.size() && plans_[end].group == plans_[i].group) ++end;
+  return end;
+}
+
+std::vector<RepackCache::Item> Weights::packed_items() const {
+  std::vector<RepackCache::Item> out;
+  for (size_t i = 0; i < uses_.size(); i = group_end(i)) {
+    if (plans_[i].how != DVT_PLAN_PACK) continue;
+    const auto first = sources_.begin() + static_cast<std::ptrdiff_t>(i);
+    out.push_back({std::string(text_of(uses_[i].name)), {first, first + static_cast<std::ptrdiff_t>(group_end(i) - i)},
+                   plans_[i].layout_hash, plans_[i].bytes});
+  }
+  return out;
+}
+
+Status Weights::load(const dvt_backend_v1& backend, void* context, const RepackCache& cache, const uint32_t* cancel, const ProgressFn& progress) {
   uint64_t done = 0;
   const uint64_t total = mapped_bytes_ + packed_bytes_;
   CallFrame call(cancel);
   for (size_t i = 0; i < uses_.size();) {
-    size_t end = i + 1;  // weights of a group stand together, in order
-    while (end < uses_.size() && plans_[end].group == plans_[i].group) ++end;
+    const size_t end = group_end(i);
     const dvt_weight_plan& plan = plans_[i];
     const std::string name(text_of(uses_[i].name));
     if (plan.how == DVT_PLAN_KEEP) {
@@ -71,20 +86,21 @@ Status Weights::load(const dvt_backend_v1& backend, void* context, RepackCache& 
       DVT_TRY(call.check(backend.bind(context, call, &uses_[i], end - i, &plan, bytes.data())).in(name));
       done += sources_[i]->bytes.size();
     } else if (plan.how == DVT_PLAN_PACK) {
-      DVT_TRY(Buffer buffer, make_buffer(uses_[i], plan.bytes, plan.align));
-      const std::span<std::byte> dst(buffer.get(), plan.bytes);
-      if (!cache.load(name, plan.layout_hash, dst)) {
+      if (cache.is_open()) {
+        packed_.push_back(cache.find(packed_.size()));
+      } else {
+        DVT_TRY(Buffer buffer, make_buffer(uses_[i], plan.bytes, plan.align));
         std::vector<dvt_bytes> bytes;
         std::vector<Buffer> copies;
         for (size_t k = i; k < end; ++k) {
           DVT_TRY(const std::span<const std::byte> source, aligned_source(k, copies));
           bytes.push_back({source.data(), source.size()});
         }
-        DVT_TRY(call.check(backend.pack(context, call, &uses_[i], bytes.data(), bytes.size(), dst.data(), dst.size())).in(name));
-        cache.store(name, plan.layout_hash, dst);
+        DVT_TRY(call.check(backend.pack(context, call, &uses_[i], bytes.data(), bytes.size(), buffer.get(), plan.bytes)).in(name));
+        packed_.emplace_back(buffer.get(), plan.bytes);
+        buffers_.push_back(std::move(buffer));
       }
-      DVT_TRY(call.check(backend.bind(context, call, &uses_[i], end - i, &plan, dst.data())).in(name));
-      buffers_.push_back(std::move(buffer));
+      DVT_TRY(call.check(backend.bind(context, call, &uses_[i], end - i, &plan, packed_.back().data())).in(name));
       done += plan.bytes;
     } else if (plan.how == DVT_PLAN_PUT && DVT_HAS(&backend, put)) {
       for (size_t k = i; k < end; ++k) {
@@ -104,11 +120,13 @@ Status Weights::load(const dvt_backend_v1& backend, void* context, RepackCache& 
 }
 
 Result<Weights::Buffer> Weights::make_buffer(const dvt_weight_use& use, uint64_t bytes, uint64_t align) {
-  align = std::max<uint64_t>(64, align);
+  const bool is_large = bytes >= File::kHugePage;
+  align = std::max<uint64_t>(is_large ? File::kHugePage : 64, align);
   Buffer buffer(static_cast<std::byte*>(::operator new[](std::max<uint64_t>(1, bytes), std::align_val_t{align}, std::nothrow)),
                 AlignedFree{align});
   if (!buffer)
     return Status(Code::kNoMemory, "weight \"" + std::string(text_of(use.name)) + "\": no memory for " + bytes_text(bytes) + " in the backend's layout");
+  if (is_large) madvise(buffer.get(), bytes, MADV_HUGEPAGE);  // it is streamed through again and again
   return buffer;
 }
 
@@ -137,8 +155,13 @@ uint64_t Weights::bytes_per_token() const {
   return sum;
 }
 
-std::vector<Promotion::Range> Weights::streamed() const {
+std::vector<Promotion::Range> Weights::streamed(const RepackCache& cache) const {
   std::vector<Promotion::Range> ranges;
+  for (size_t i = 0, n_packed = 0; cache.is_open() && i < uses_.size(); i = group_end(i))
+    if (plans_[i].how == DVT_PLAN_PACK) {
+      if (uses_[i].access & DVT_ACCESS_DENSE) ranges.push_back({cache.file(), cache.offset(n_packed), plans_[i].bytes});
+      ++n_packed;
+    }
   for (size_t i = 0; i < uses_.size(); ++i)
     if (plans_[i].how == DVT_PLAN_KEEP && is_aligned(i) && (uses_[i].access & DVT_ACCESS_DENSE))
       ranges.push_back({sources_[i]->source, sources_[i]->offset, sources_[i]->bytes.size()});

@@ -17,6 +17,7 @@
 #include "core/graph/graph.hpp"
 #include "core/model/checkpoint.hpp"
 #include "core/model/promotion.hpp"
+#include "core/model/repack_cache.hpp"
 #include "core/plugin/call_frame.hpp"
 
 namespace dovetail::core {
@@ -27,16 +28,6 @@ struct WeightFormats {
   std::vector<std::pair<std::string, std::string>> by_class;
 };
 
-/// Where packed weights may be found again: keyed by the plan's layout hash and the source's identity.
-/// The default keeps nothing; a cache on disk derives from it.
-class RepackCache {
- public:
-  virtual ~RepackCache() = default;
-  /// Fills dst and returns true if it has these bytes.
-  virtual bool load(const std::string& name, uint64_t layout_hash, std::span<std::byte> dst);
-  virtual void store(const std::string& name, uint64_t layout_hash, std::span<const std::byte> packed);
-};
-
 class Weights {
  public:
   Weights() = default;
@@ -45,8 +36,13 @@ class Weights {
 
   /// Asks the backend for a plan of every weight of the graph. Pure: nothing is read.
   Status plan(const Graph& graph, const Checkpoint& checkpoint, const WeightFormats& formats, const dvt_backend_v1& backend, void* context);
-  /// Does what was planned. Buffers live as long as this object.
-  Status load(const dvt_backend_v1& backend, void* context, RepackCache& cache, const uint32_t* cancel, const ProgressFn& progress);
+  /// The packed weights of the plan, in its order, for the cache.
+  std::vector<RepackCache::Item> packed_items() const;
+  /// Does what was planned, with packed weights from the cache if it is open. Buffers live as long as this
+  /// object, and so must the cache.
+  Status load(const dvt_backend_v1& backend, void* context, const RepackCache& cache, const uint32_t* cancel, const ProgressFn& progress);
+  /// What load() packed, in the order of packed_items().
+  const std::vector<std::span<const std::byte>>& packed() const { return packed_; }
 
   uint64_t mapped_bytes() const { return mapped_bytes_; }
   uint64_t packed_bytes() const { return packed_bytes_; }
@@ -54,7 +50,8 @@ class Weights {
   /// Bytes that one token reads: every dense weight once, one row of those read by rows.
   uint64_t bytes_per_token() const;
   /// Parts of mapped files that every token reads whole, in order.
-  std::vector<Promotion::Range> streamed() const;
+  /// What the cache gave counts when it is open.
+  std::vector<Promotion::Range> streamed(const RepackCache& cache) const;
   /// Whether the dense weights are stored as float32 (or there are none).
   bool is_float32() const;
 
@@ -64,6 +61,8 @@ class Weights {
     void operator()(std::byte* p) const { ::operator delete[](p, std::align_val_t{align}); }
   };
   using Buffer = std::unique_ptr<std::byte[], AlignedFree>;
+  /// One past the last weight of the plan group that begins at i: they stand together, in order.
+  size_t group_end(size_t i) const;
   static Result<Buffer> make_buffer(const dvt_weight_use& use, uint64_t bytes, uint64_t align);
   /// Whether the stored tensor begins at a multiple of its elements' size; files need not keep to that.
   bool is_aligned(size_t i) const;
@@ -74,6 +73,7 @@ class Weights {
   std::vector<dvt_weight_plan> plans_;
   std::vector<const TensorInfo*> sources_;
   std::vector<Buffer> buffers_;
+  std::vector<std::span<const std::byte>> packed_;
   std::deque<std::string> wanted_;
   uint64_t mapped_bytes_ = 0, packed_bytes_ = 0;
 };

@@ -211,6 +211,7 @@ Result<LoadedPlugin*> PluginRegistry::load_candidate(Candidate& c) {
   }
   auto plugin = std::make_unique<LoadedPlugin>();
   plugin->manifest = *c.file.manifest;
+  plugin->file = c.file.path;
   plugin->table = *table;
   CallFrame call;
   const Status started =

@@ -40,6 +40,7 @@ bool is_meant(const Candidate& candidate, std::string_view plugin);
 
 struct LoadedPlugin {
   Manifest manifest;
+  std::filesystem::path file;  // as found, also where a copy of it runs
   const dvt_plugin_v1* table = nullptr;
   void* self = nullptr;
 

@@ -94,6 +94,7 @@ class JsonOutput(unittest.TestCase):
             os.symlink(PLUGINS, plugins)
             self.assertGreater(len(self.json("plugins list", "--json", "--path", plugins)), 0)
             self.assertIn(shown, json.dumps(self.json("plugins explain", "greedy", "--json", "--path", plugins), ensure_ascii=False))
+            self.assertIn("folder", self.json("cache ls", "--json"))
             self.json("plugins inspect", os.path.join(plugins, b"sampler", b"greedy.so"), "--json")
 
     def test_measurements_are_json(self):
