@@ -336,6 +336,26 @@ class Compare(Folder):
         run["machine"]["others_share"] = 0.01
         self.assertEqual(peer_page.disturbance(run), "Other programs took 1.0% of the processors meanwhile.")
 
+    def test_a_disturbed_pair_is_measured_again_while_patience_lasts(self):
+        def measuring(*shares):  # of ten processor seconds, one share for each time
+            others, results = vs_peer.Others(100), iter(enumerate(shares))
+            others.watch = lambda action: (None, [0.0, 1.0])  # the machine is quiet before each time
+
+            def measure():
+                i, share = next(results)
+                others.pair = [share * 10, 10]
+                return i
+            return others, lambda: others.undisturbed(measure, said.append)
+
+        said = []
+        others, once = measuring(0.5, 0.2, 0.0, 0.01)
+        self.assertEqual((once(), once()), (2, 3))
+        self.assertEqual(said, [f"other programs took {p} of the processors; measuring this pair again" for p in ("50%", "20%")])
+        self.assertAlmostEqual(others.share(), 0.005)
+        others, once = measuring(0.5, 0.2)
+        others.patience_s = 0
+        self.assertEqual((once(), others.share()), (0, 0.5))
+
     def test_wrong_options_get_one_line_and_an_exit_code(self):
         with open(self.path("other.json"), "w", encoding="utf-8") as f:
             json.dump({**SHAPE, "model_type": "gpt2"}, f)

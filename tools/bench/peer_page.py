@@ -41,7 +41,7 @@ def disturbance(run):
     if share <= BUSY:
         return f"Other programs took {share:.1%} of the processors meanwhile."
     return (f"**Other programs took {share:.0%} of the processors meanwhile: these are not figures of an idle machine.** "
-            "Ratios within a pair suffer less than speeds.")
+            "Their ratios can be far off too: the program whose threads spin longest suffers most.")
 
 
 def ceilings(run):
@@ -67,7 +67,7 @@ def section(run):
         + (f"Dovetail read {statistics.median(bandwidth) / 1e9:.1f} GB/s. " if bandwidth else "") + disturbance(run),
         f"Dovetail at commit {run['dovetail']['commit']}, backend {run['dovetail']['backend']}, {run['dovetail']['variant']} kernels. "
         f"{peer['name']} at {commit} (build {peer.get('build_number', 'unknown')}){built}. Shape {run['shape']}, random weights; "
-        f"{settings['pairs']} pairs, {settings['repeats']} repeats in each run, {settings['tokens']} tokens decoded.",
+        f"{settings['pairs']} pairs, {settings['repeats']} timed repeat{'s' if settings['repeats'] > 1 else ''} in each run, {settings['tokens']} tokens decoded.",
     ]
     if run["rows"]:
         parts.append(table(HEADINGS, [cells(row) for row in run["rows"]]))

@@ -40,6 +40,7 @@ FORMATS = {  # ours: (the peer's types of that class, how a checkpoint that is a
 }
 PEER_TYPES = [name for name in peer_gguf.TYPES if name != "Q6_K"] + list(peer_gguf.MIXES)
 KV_BYTES = 2  # the peer's default cache type is f16
+QUIET = 0.03  # of all processors, by other programs: up to here a pair counts as undisturbed
 REFUSALS = (2, 4)  # Dovetail's exit codes for a config it does not take and for what it cannot do
 
 
@@ -61,24 +62,46 @@ def processor_seconds():
 
 
 class Others:
-    """How much of the machine other programs used while the runs went on."""
+    """How much of the machine other programs used while the runs went on, and time to wait for them to rest."""
 
-    def __init__(self):
-        self.busy = self.available = 0.0
+    def __init__(self, patience_s):
+        self.patience_s = patience_s
+        self.total, self.pair = [0.0, 0.0], [0.0, 0.0]  # processor seconds: used by others, there were
+
+    def watch(self, action):
+        """What action returns, and the processor seconds [that others used, that there were] meanwhile."""
+        start, (busy, mine) = time.monotonic(), processor_seconds()
+        result = action()
+        busy_after, mine_after = processor_seconds()
+        return result, [max(0.0, busy_after - busy - (mine_after - mine)), (time.monotonic() - start) * os.cpu_count()]
 
     def run(self, command):
-        start, (busy, mine) = time.monotonic(), processor_seconds()
         try:
-            done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
+            done, spent = self.watch(lambda: subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                                                            errors="replace"))
         except OSError as e:
             raise Failure(f"cannot run {command[0]}: {e.strerror}", 3) from e
-        busy_after, mine_after = processor_seconds()
-        self.busy += max(0.0, busy_after - busy - (mine_after - mine))
-        self.available += (time.monotonic() - start) * os.cpu_count()
+        self.pair = [a + b for a, b in zip(self.pair, spent)]
         return done
 
+    def undisturbed(self, measure, log):
+        """What measure returns; while there is patience, waits for a quiet machine and discards disturbed results."""
+        while True:
+            while self.patience_s > 0:
+                _, (used, there_were) = self.watch(lambda: time.sleep(1))
+                self.patience_s -= 1
+                if used <= QUIET * there_were:
+                    break
+            self.pair, start = [0.0, 0.0], time.monotonic()
+            result = measure()
+            if self.patience_s <= 0 or self.pair[0] <= QUIET * self.pair[1]:
+                self.total = [a + b for a, b in zip(self.total, self.pair)]
+                return result
+            self.patience_s -= time.monotonic() - start
+            log(f"other programs took {self.pair[0] / self.pair[1]:.0%} of the processors; measuring this pair again")
+
     def share(self):
-        return self.busy / self.available if self.available else 0.0
+        return self.total[0] / self.total[1] if self.total[1] else 0.0
 
 
 def last_line(text):
@@ -215,7 +238,7 @@ def measure_format(options, dovetail, peer, ours, kinds, folder, log, found):
         variants += [(kind, arguments, path) for arguments in options.peer_args]
     for n_prompt in sorted(set(options.prefill) | set(options.decode_at)):
         for i in range(options.pairs):
-            pair = measure_pair(options, dovetail, peer, variants, ours, n_prompt)
+            pair = dovetail.others.undisturbed(lambda: measure_pair(options, dovetail, peer, variants, ours, n_prompt), log)
             for key, figures in pair.items():
                 found.setdefault(key, []).append(figures)
                 log(f"{ours} {key[0]} {n_prompt}, pair {i + 1} of {options.pairs}: {figures['dovetail']:.1f} tokens/s, "
@@ -250,7 +273,7 @@ def shown(command):
 
 
 def compare(options, log):
-    others = Others()
+    others = Others(options.patience)
     dovetail, peer = Dovetail(options, others), Peer(options, others)
     load, rows, refused, failed = os.getloadavg()[0], [], [], []
     with tempfile.TemporaryDirectory() as temporary:
@@ -360,6 +383,8 @@ def parse(argv):
     parser.add_argument("--decode-at", type=lengths, default=[128, 2048], metavar="N,...", help="contexts to decode at (128,2048)")
     parser.add_argument("-n", "--tokens", type=positive, default=32, help="tokens to decode (32)")
     parser.add_argument("--pairs", type=positive, default=5, help="rounds of Dovetail and peer (5)")
+    parser.add_argument("--patience", type=float, default=0, metavar="SECONDS",
+                        help="spent on waiting for other programs to rest, and on repeating pairs that they disturbed (0)")
     parser.add_argument("--repeats", type=positive, default=1, help="timed repeats in each run, after its warm-up (1)")
     parser.add_argument("-t", "--threads", type=positive, help="of both (all that this process may use)")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="passed to dovetail; repeatable")
