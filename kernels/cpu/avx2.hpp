@@ -5,11 +5,13 @@
 #include <kernels/attend.hpp>
 #include <kernels/convert.hpp>
 #include <kernels/linear.hpp>
+#include <kernels/linear_quantized.hpp>
 #include <kernels/pointwise.hpp>
 #include <kernels/read_stream.hpp>
 #include <kernels/rms_norm.hpp>
 #include <kernels/rope.hpp>
 #include <kernels/softmax.hpp>
+#include <kernels/weight_formats.hpp>
 
 namespace dovetail::kernels::avx2 {
 
@@ -17,6 +19,16 @@ LinearF32Fn linear_f32;
 LinearF32Fn linear_add_f32;
 LinearBf16Fn linear_bf16;
 LinearBf16Fn linear_add_bf16;
+QuantizeActivationsFn quantize_activations;
+LinearQuantizedFn linear_int8;
+LinearQuantizedFn linear_add_int8;
+LinearQuantizedFn linear_int4;
+LinearQuantizedFn linear_add_int4;
+LinearQuantizedFn linear_int4q;
+LinearQuantizedFn linear_add_int4q;
+QuantizeRowsFn quantize_rows_int8;
+QuantizeRowsFn quantize_rows_int4;
+QuantizeRowsFn quantize_rows_int4q;
 AttendF32Fn attend_f32;
 AttendBf16Fn attend_bf16;
 RmsNormFn rms_norm;

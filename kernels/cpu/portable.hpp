@@ -4,6 +4,7 @@
 
 #include <kernels/attend.hpp>
 #include <kernels/linear.hpp>
+#include <kernels/linear_quantized.hpp>
 #include <kernels/pointwise.hpp>
 #include <kernels/read_stream.hpp>
 #include <kernels/rms_norm.hpp>
@@ -15,6 +16,12 @@ LinearF32Fn linear_f32;
 LinearF32Fn linear_add_f32;
 LinearBf16Fn linear_bf16;
 LinearBf16Fn linear_add_bf16;
+LinearQuantizedFn linear_int8;
+LinearQuantizedFn linear_add_int8;
+LinearQuantizedFn linear_int4;
+LinearQuantizedFn linear_add_int4;
+LinearQuantizedFn linear_int4q;
+LinearQuantizedFn linear_add_int4q;
 AttendF32Fn attend_f32;
 AttendBf16Fn attend_bf16;
 RmsNormFn rms_norm;

@@ -1,7 +1,8 @@
 // Speed of the CPU kernels on the shapes of Qwen3-0.6B, beside the read bandwidth of the same run.
 //
 //   kernel_bench [--isa portable|avx2] [--threads N] [--repeats N] [SECTION ...]
-// Sections: decode, decode_huge (weights in 2 MiB pages), decode_f32, prefill, attend, pointwise.
+// Sections: decode, decode_huge (weights in 2 MiB pages), decode_f32, decode_quantized (int8, int4 and
+// int4q in 2 MiB pages), prefill, prefill_quantized, quantize, attend, pointwise.
 //
 // A decode line multiplies every weight matrix of the model once (1.19 GB in bf16, far past any
 // cache) by one token, between two readings of the same memory: the share says how much of the
@@ -17,6 +18,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <map>
 #include <set>
 #include <string>
 #include <thread>
@@ -28,7 +30,13 @@ namespace {
 
 using dovetail::kernels::AttendTask;
 using dovetail::kernels::CpuKernels;
+using dovetail::kernels::kPackedRows;
 using dovetail::kernels::KvLayout;
+using dovetail::kernels::LinearQuantizedFn;
+using dovetail::kernels::packed_bytes;
+using dovetail::kernels::quantized_row_bytes;
+using dovetail::kernels::QuantizeRowsFn;
+using dovetail::kernels::WeightFormat;
 
 /// Threads that run one job together: lane 0 is the caller, the others spin for the next job.
 class Team {
@@ -116,6 +124,11 @@ double seconds_of(const std::function<void()>& work) {
 
 double best(const std::vector<double>& seconds) {
   return *std::min_element(seconds.begin(), seconds.end());
+}
+
+double median(std::vector<double> seconds) {
+  std::sort(seconds.begin(), seconds.end());
+  return seconds[seconds.size() / 2];
 }
 
 std::vector<float> noise(size_t n) {
@@ -240,6 +253,131 @@ void bench_prefill(const Bench& bench, const char* format) {
   }
 }
 
+/// A quantised format: its name and what makes and multiplies it.
+struct Format {
+  const char* name;
+  WeightFormat format;
+  LinearQuantizedFn* CpuKernels::*linear;
+  QuantizeRowsFn* CpuKernels::*quantize;
+};
+constexpr Format kFormats[] = {
+    {"int8", WeightFormat::kInt8, &CpuKernels::linear_int8, &CpuKernels::quantize_rows_int8},
+    {"int4", WeightFormat::kInt4, &CpuKernels::linear_int4, &CpuKernels::quantize_rows_int4},
+    {"int4q", WeightFormat::kInt4q, &CpuKernels::linear_int4q, &CpuKernels::quantize_rows_int4q},
+};
+
+/// Activations of n_tokens rows in the form that the products read.
+std::vector<uint8_t> quantized_noise(const Bench& bench, int64_t n_tokens, int64_t k_len) {
+  const std::vector<float> x = noise(static_cast<size_t>(n_tokens * k_len));
+  std::vector<uint8_t> xq(static_cast<size_t>(n_tokens * quantized_row_bytes(k_len)));
+  bench.kernels.quantize_activations(xq.data(), x.data(), k_len, n_tokens, k_len);
+  return xq;
+}
+
+/// As model_seconds; the activations of a matrix are quantised once, by the first lane's thread,
+/// before the pass is timed: in a model that is one of several products' share.
+double quantized_seconds(const Bench& bench, const Format& format,
+                         const std::vector<Matrix>& matrices, const uint8_t* weights, float* y,
+                         int64_t n_tokens) {
+  std::map<int64_t, std::vector<uint8_t>> x_of_len;
+  for (const Matrix& m : matrices) {
+    auto& xq = x_of_len[m.row_len];
+    if (xq.empty()) xq = quantized_noise(bench, n_tokens, m.row_len);
+  }
+  const auto pass = [&](int lane, int n_lanes) {
+    const uint8_t* w = weights;
+    for (const Matrix& m : matrices) {
+      const int64_t n_groups = m.n_rows / kPackedRows;
+      const int64_t begin = share_begin(n_groups, lane, n_lanes) * kPackedRows;
+      const int64_t end = share_begin(n_groups, lane + 1, n_lanes) * kPackedRows;
+      (bench.kernels.*format.linear)(y, m.n_rows, x_of_len.at(m.row_len).data(), w, n_tokens,
+                                     m.n_rows, m.row_len, begin, end);
+      w += packed_bytes(format.format, m.n_rows, m.row_len);
+    }
+  };
+  return seconds_of([&] { bench.team.run(pass); });
+}
+
+void bench_decode_quantized(const Bench& bench, const Format& format) {
+  const std::vector<Matrix> matrices = model_matrices();
+  int64_t n_elements = 0;
+  int64_t n_bytes = 0;
+  for (const Matrix& m : matrices) {
+    n_elements += m.n_rows * m.row_len;
+    n_bytes += packed_bytes(format.format, m.n_rows, m.row_len);
+  }
+  const Memory weights(static_cast<size_t>(n_bytes), true);
+  std::vector<float> y(151936 * 16);
+  for (const int n_tokens : {1, 2, 4, 8, 16}) {
+    std::vector<double> read;
+    std::vector<double> model;
+    for (int i = 0; i < bench.repeats; ++i) {
+      read.push_back(read_seconds(bench, weights.as<void>(), n_bytes));
+      model.push_back(
+          quantized_seconds(bench, format, matrices, weights.as<uint8_t>(), y.data(), n_tokens));
+    }
+    const double rate = static_cast<double>(n_bytes) / best(model);
+    const double read_rate = static_cast<double>(n_bytes) / best(read);
+    std::printf(
+        "decode  %-5s 2 MiB pages  %d threads  %2d tokens  %6.2f GB/s of %6.2f read = %3.0f %%"
+        "  (medians %3.0f %%)  %6.1f GOP/s  %6.1f tok/s\n",
+        format.name, bench.n_threads, n_tokens, rate * 1e-9, read_rate * 1e-9,
+        100 * rate / read_rate, 100 * median(read) / median(model),
+        2e-9 * static_cast<double>(n_elements * n_tokens) / best(model), n_tokens / best(model));
+  }
+}
+
+void bench_prefill_quantized(const Bench& bench, const Format& format) {
+  for (const Matrix m :
+       {Matrix{2048, 1024}, Matrix{3072, 1024}, Matrix{1024, 2048}, Matrix{1024, 3072}}) {
+    const Memory weights(static_cast<size_t>(packed_bytes(format.format, m.n_rows, m.row_len)),
+                         false);
+    for (const int64_t n_tokens : {33, 128, 512}) {
+      std::vector<float> y(static_cast<size_t>(n_tokens * m.n_rows));
+      std::vector<double> seconds;
+      for (int i = 0; i < bench.repeats; ++i) {
+        seconds.push_back(
+            quantized_seconds(bench, format, {m}, weights.as<uint8_t>(), y.data(), n_tokens));
+      }
+      std::printf("prefill %-5s %d threads  K %4ld  N %4ld  %3ld tokens  %6.1f GOP/s\n",
+                  format.name, bench.n_threads, static_cast<long>(m.row_len),
+                  static_cast<long>(m.n_rows), static_cast<long>(n_tokens),
+                  2e-9 * static_cast<double>(m.n_rows * m.row_len * n_tokens) / best(seconds));
+    }
+  }
+}
+
+/// Weights to packed form, as a load does it, and activations, as every step does it.
+void bench_quantize(const Bench& bench) {
+  constexpr int64_t kRows = 8192;
+  constexpr int64_t kLen = 1024;
+  const std::vector<float> w = noise(kRows * kLen);
+  for (const Format& format : kFormats) {
+    std::vector<uint8_t> packed(static_cast<size_t>(packed_bytes(format.format, kRows, kLen)));
+    const auto pass = [&](int lane, int n_lanes) {
+      const int64_t begin = share_begin(kRows / kPackedRows, lane, n_lanes) * kPackedRows;
+      const int64_t end = share_begin(kRows / kPackedRows, lane + 1, n_lanes) * kPackedRows;
+      (bench.kernels.*format.quantize)(packed.data(), w.data() + begin * kLen, begin, end - begin,
+                                       kRows, kLen);
+    };
+    std::vector<double> seconds;
+    for (int i = 0; i < bench.repeats; ++i) {
+      seconds.push_back(seconds_of([&] { bench.team.run(pass); }));
+    }
+    const double rate = kRows * kLen / best(seconds);
+    std::printf("quantize %-5s %d threads  %6.1f M weights/s  (596 M in %.2f s)\n", format.name,
+                bench.n_threads, rate * 1e-6, 596e6 / rate);
+  }
+  std::vector<uint8_t> xq(static_cast<size_t>(512 * quantized_row_bytes(kLen)));
+  std::vector<double> seconds;
+  for (int i = 0; i < 5 * bench.repeats; ++i) {
+    seconds.push_back(seconds_of(
+        [&] { bench.kernels.quantize_activations(xq.data(), w.data(), kLen, 512, kLen); }));
+  }
+  std::printf("quantize_activations  1 thread  %.3f ns an element\n",
+              1e9 * best(seconds) / (512 * kLen));
+}
+
 /// One step's attention of the whole model: 28 layers of 8 kv heads with 2 query heads each.
 void bench_attend(const Bench& bench, int64_t context, int64_t n_tokens) {
   constexpr int64_t kLayers = 28;
@@ -305,12 +443,14 @@ void bench_pointwise(const Bench& bench) {
 int usage() {
   std::fprintf(stderr,
                "usage: kernel_bench [--isa portable|avx2] [--threads N] [--repeats N]"
-               " [decode decode_huge decode_f32 prefill attend pointwise]\n");
+               " [decode decode_huge decode_f32 decode_quantized prefill prefill_quantized"
+               " quantize attend pointwise]\n");
   return 2;
 }
 
-const std::set<std::string> kAllSections = {"decode",  "decode_huge", "decode_f32",
-                                            "prefill", "attend",      "pointwise"};
+const std::set<std::string> kAllSections = {"decode",           "decode_huge", "decode_f32",
+                                            "decode_quantized", "prefill",     "prefill_quantized",
+                                            "quantize",         "attend",      "pointwise"};
 
 struct Options {
   dovetail::kernels::Isa isa = dovetail::kernels::detect_isa();
@@ -361,6 +501,11 @@ int main(int argc, char** argv) {
     bench_prefill<uint16_t>(bench, "bf16");
     bench_prefill<float>(bench, "f32");
   }
+  for (const Format& format : kFormats) {
+    if (wanted("decode_quantized")) bench_decode_quantized(bench, format);
+    if (wanted("prefill_quantized")) bench_prefill_quantized(bench, format);
+  }
+  if (wanted("quantize")) bench_quantize(bench);
   if (wanted("attend")) {
     bench_attend(bench, 2048, 1);
     bench_attend(bench, 2048, 64);

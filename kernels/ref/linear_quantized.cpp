@@ -1,0 +1,131 @@
+// Oracle of linear_quantized.hpp: one output at a time, block by block.
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+#include <kernels/linear_quantized.hpp>
+#include <kernels/packed_rows.hpp>
+
+namespace dovetail::kernels {
+
+int64_t quantized_row_bytes(int64_t k_len) {
+  return (3 * k_len + 8 * (k_len / kQuantBlock) + 63) / 64 * 64;
+}
+
+namespace ref {
+namespace {
+
+constexpr float kLeastGreatest = 0x1p-100F;  // below it 127 / max could overflow
+constexpr float kRound = 0x1.8p+23F;  // x + kRound - kRound: nearest whole number, ties to even
+
+/// max |x| of a block; an infinity or a NaN wins over every number.
+float greatest_magnitude(const float* x) {
+  uint32_t greatest = 0;
+  for (int64_t i = 0; i < kQuantBlock; ++i) {
+    const uint32_t magnitude = std::bit_cast<uint32_t>(x[i]) & 0x7FFFFFFFU;
+    greatest = magnitude > greatest ? magnitude : greatest;
+  }
+  return std::bit_cast<float>(greatest);
+}
+
+void quantize_row(uint8_t* row, const float* x, int64_t k_len) {
+  std::memset(row, 0, static_cast<size_t>(quantized_row_bytes(k_len)));
+  auto* q = reinterpret_cast<int8_t*>(row);
+  auto* q16 = reinterpret_cast<int16_t*>(row + k_len);
+  auto* scale = reinterpret_cast<float*>(row + 3 * k_len);
+  auto* sum = reinterpret_cast<int32_t*>(scale + k_len / kQuantBlock);
+  for (int64_t b = 0; b < k_len / kQuantBlock; ++b) {
+    const float greatest = greatest_magnitude(x + b * kQuantBlock);
+    if (greatest < kLeastGreatest) continue;
+    scale[b] = greatest / 127.0F;
+    if (!std::isfinite(greatest)) continue;
+    const float inverse = 127.0F / greatest;
+    for (int64_t k = b * kQuantBlock; k < (b + 1) * kQuantBlock; ++k) {
+      q[k] = static_cast<int8_t>((x[k] * inverse + kRound) - kRound);
+      q16[k] = q[k];
+      sum[b] += q[k];
+    }
+  }
+}
+
+float output(WeightFormat format, const uint8_t* xq, const uint8_t* packed, int64_t row,
+             int64_t k_len) {
+  const auto* q = reinterpret_cast<const int8_t*>(xq);
+  const auto* scale = reinterpret_cast<const float*>(xq + 3 * k_len);
+  const uint8_t* group = packed + row / kPackedRows * group_bytes(format, k_len);
+  const int64_t lane = row % kPackedRows;
+  const float d = row_scale(group, lane);
+  const uint8_t* block = group + kPackedRows * static_cast<int64_t>(sizeof d);
+
+  float total = 0.0F;
+  for (int64_t b = 0; b < k_len / kQuantBlock; ++b, block += block_bytes(format)) {
+    int32_t inner = 0;
+    for (int64_t i = 0; i < kQuantBlock; ++i) {
+      inner += packed_value(format, block, lane, i) * q[b * kQuantBlock + i];
+    }
+    const float factor = scale_of_code(block[lane]) * scale[b];
+    total = std::fma(static_cast<float>(inner), factor, total);
+  }
+  return d * total;
+}
+
+template <class Store>
+void linear(WeightFormat format, Store store, float* y, int64_t y_stride, const void* xq,
+            const void* packed, int64_t n_tokens, int64_t k_len, int64_t n_begin, int64_t n_end) {
+  for (int64_t t = 0; t < n_tokens; ++t) {
+    const uint8_t* row = static_cast<const uint8_t*>(xq) + t * quantized_row_bytes(k_len);
+    for (int64_t n = n_begin; n < n_end; ++n) {
+      store(y[t * y_stride + n],
+            output(format, row, static_cast<const uint8_t*>(packed), n, k_len));
+    }
+  }
+}
+
+constexpr auto kSet = [](float& y, float sum) { y = sum; };
+constexpr auto kAdd = [](float& y, float sum) { y += sum; };
+
+}  // namespace
+
+void quantize_activations(void* xq, const float* x, int64_t x_stride, int64_t n_tokens,
+                          int64_t k_len) {
+  for (int64_t t = 0; t < n_tokens; ++t) {
+    quantize_row(static_cast<uint8_t*>(xq) + t * quantized_row_bytes(k_len), x + t * x_stride,
+                 k_len);
+  }
+}
+
+void linear_int8(float* y, int64_t y_stride, const void* xq, const void* packed, int64_t n_tokens,
+                 int64_t /*n_rows*/, int64_t k_len, int64_t n_begin, int64_t n_end) {
+  linear(WeightFormat::kInt8, kSet, y, y_stride, xq, packed, n_tokens, k_len, n_begin, n_end);
+}
+
+void linear_add_int8(float* y, int64_t y_stride, const void* xq, const void* packed,
+                     int64_t n_tokens, int64_t /*n_rows*/, int64_t k_len, int64_t n_begin,
+                     int64_t n_end) {
+  linear(WeightFormat::kInt8, kAdd, y, y_stride, xq, packed, n_tokens, k_len, n_begin, n_end);
+}
+
+void linear_int4(float* y, int64_t y_stride, const void* xq, const void* packed, int64_t n_tokens,
+                 int64_t /*n_rows*/, int64_t k_len, int64_t n_begin, int64_t n_end) {
+  linear(WeightFormat::kInt4, kSet, y, y_stride, xq, packed, n_tokens, k_len, n_begin, n_end);
+}
+
+void linear_add_int4(float* y, int64_t y_stride, const void* xq, const void* packed,
+                     int64_t n_tokens, int64_t /*n_rows*/, int64_t k_len, int64_t n_begin,
+                     int64_t n_end) {
+  linear(WeightFormat::kInt4, kAdd, y, y_stride, xq, packed, n_tokens, k_len, n_begin, n_end);
+}
+
+void linear_int4q(float* y, int64_t y_stride, const void* xq, const void* packed, int64_t n_tokens,
+                  int64_t /*n_rows*/, int64_t k_len, int64_t n_begin, int64_t n_end) {
+  linear(WeightFormat::kInt4q, kSet, y, y_stride, xq, packed, n_tokens, k_len, n_begin, n_end);
+}
+
+void linear_add_int4q(float* y, int64_t y_stride, const void* xq, const void* packed,
+                      int64_t n_tokens, int64_t /*n_rows*/, int64_t k_len, int64_t n_begin,
+                      int64_t n_end) {
+  linear(WeightFormat::kInt4q, kAdd, y, y_stride, xq, packed, n_tokens, k_len, n_begin, n_end);
+}
+
+}  // namespace ref
+}  // namespace dovetail::kernels
