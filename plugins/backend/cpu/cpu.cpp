@@ -7,6 +7,7 @@
 #include <kernels/cpu.hpp>
 
 #include "ops.hpp"
+#include "packed_weights.hpp"
 
 namespace dovetail::cpu {
 
@@ -34,11 +35,28 @@ class Cpu : public HostBackend {
   }
   dvt_verdict supports(const GraphView& g, const dvt_node& n) const { return verdict(g, n, find_op); }
 
+  dvt_weight_plan plan(const dvt_weight_use& use) const {
+    if (const auto format = format_for(use)) return plan_packed(use, *format);
+    dvt_weight_use as_stored = use;  // a vector, or rows that are no whole blocks
+    if (find_weight_format(to_view(use.wanted))) as_stored.wanted = {};
+    return HostBackend::plan(as_stored);
+  }
+  void pack(std::span<const dvt_weight_use> uses, std::span<const dvt_bytes> sources, void* dst, uint64_t bytes, Call call) const {
+    if (const auto format = format_for(uses[0])) pack_matrix(host_, kernels_, *format, uses[0], sources[0], dst, call);
+    else HostBackend::pack(uses, sources, dst, bytes, call);
+  }
+  void bind(std::span<const dvt_weight_use> uses, const dvt_weight_plan& plan, const void* p) {
+    HostBackend::bind(uses, plan, p);
+    if (const auto format = format_for(uses[0])) weights_[std::string(to_view(uses[0].name))].dtype = packed_dtype(*format);
+  }
+
   StateEstimate estimate(const dvt_graph* graph, const dvt_compile_options& options, uint32_t kv_dtype, uint32_t page_len) const {
-    return estimate_with(find_op, /*parallel=*/true, graph, options, kv_dtype, page_len);
+    StateEstimate out = estimate_with(find_op, /*parallel=*/true, graph, options, kv_dtype, page_len);
+    out.workspace += quantized_bytes(*graph, options);
+    return out;
   }
   std::unique_ptr<Program> compile(const dvt_graph* graph, const dvt_compile_options& options) {
-    return make_program(GraphCopy(*graph), options, find_op, /*parallel=*/true, &kernels_, kernels_.argmax);
+    return make_program(with_quantized_activations(*graph, weights_), options, find_op, /*parallel=*/true, &kernels_, kernels_.argmax);
   }
 
   double read_bandwidth(const void* p, uint64_t bytes, Call call) const {

@@ -8,6 +8,7 @@
 
 #include <kernels/cpu.hpp>
 
+#include "packed_weights.hpp"
 #include "rope_tables.hpp"
 
 namespace dovetail::cpu {
@@ -21,6 +22,12 @@ const uint16_t* bf16(const Array& a) { return static_cast<const uint16_t*>(a.dat
 void run_embed(const NodeRun& n, Lane lane, uint32_t) {
   const Array &ids = n.in[0], &table = n.in[1], &out = n.out[0];
   const auto [begin, end] = lane.range(ids.size());
+  if (const auto format = packed_format(table.dtype)) {
+    const PackedKernels packed = packed_kernels(k(n), *format);
+    for (int64_t i = begin; i < end; ++i)
+      packed.unpack_row(out.f32() + i * table.last(), table.data, ids.i32()[i], table.dim[0], table.last());
+    return;
+  }
   float* to = out.f32() + begin * table.last();
   if (table.dtype == DVT_BF16) k(n).gather_rows_bf16(to, bf16(table), ids.i32() + begin, end - begin, table.last());
   else k(n).gather_rows_f32(to, table.f32(), ids.i32() + begin, end - begin, table.last());
@@ -44,6 +51,31 @@ void run_linear(const NodeRun& n, Lane lane, uint32_t) {
     (biased ? k(n).linear_add_bf16 : k(n).linear_bf16)(y.f32(), n_out, x_rows, k_len, bf16(w), rows, k_len, begin, end);
   else
     (biased ? k(n).linear_add_f32 : k(n).linear_f32)(y.f32(), n_out, x_rows, k_len, w.f32(), rows, k_len, begin, end);
+}
+
+// Activations for products with packed weights, quantised once for all of them.
+CutRule cut_quantize(const GraphView&, const dvt_node&) { return {0, 0, true, 1}; }
+void run_quantize(const NodeRun& n, Lane lane, uint32_t) {
+  const Array &x = n.in[0], &out = n.out[0];
+  if (out.lane_bytes > 0) return k(n).quantize_activations(out.at(lane), x.f32(lane), x.last(), x.rows(), x.last());
+  const auto [begin, end] = lane.range(x.rows());
+  k(n).quantize_activations(static_cast<uint8_t*>(out.data) + begin * out.last(), x.f32(lane) + begin * x.last(), x.last(), end - begin,
+                            x.last());
+}
+
+CutRule cut_linear_packed(const GraphView& g, const dvt_node& n) {
+  const int64_t width = Cuts::width(g, g.outputs(n)[0]);  // stripes begin with a group of rows
+  return {width % kernels::kPackedRows == 0 ? width / kernels::kPackedRows : 0, 0, false, 1};
+}
+void run_linear_packed(const NodeRun& n, Lane lane, uint32_t) {
+  const Array &xq = n.in[0], &w = n.in[1], &y = n.out[0];
+  const int64_t rows = xq.rows(), n_out = w.dim[0];
+  const auto [begin, end] = n.units > 0 ? n.columns(lane, n_out) : lane.range(n_out, kernels::kPackedRows);
+  if (begin == end) return;
+  const PackedKernels packed = packed_kernels(k(n), *packed_format(w.dtype));
+  if (n.has(2))
+    for (int64_t r = 0; r < rows; ++r) std::copy(n.in[2].f32() + begin, n.in[2].f32() + end, y.f32() + r * n_out + begin);
+  (n.has(2) ? packed.linear_add : packed.linear)(y.f32(), n_out, xq.at(lane), w.data, rows, n_out, w.dim[1], begin, end);
 }
 
 // b has a's shape, repeats over a's rows, or holds one value per row.
@@ -304,6 +336,8 @@ void run_attention(const NodeRun& n, Lane lane, uint32_t phase) {
 constexpr HostOp kOps[] = {
     {"embed", run_embed},
     {"linear", run_linear, 1, nullptr, cut_linear},
+    {"cpu.quantize", run_quantize, 1, nullptr, cut_quantize},
+    {"cpu.linear_packed", run_linear_packed, 1, nullptr, cut_linear_packed},
     {"reshape", run_nothing},
     {"add", run_add, 1, nullptr, cut_binary},
     {"mul", run_mul, 1, nullptr, cut_binary},

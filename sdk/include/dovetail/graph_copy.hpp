@@ -71,6 +71,7 @@ class GraphCopy {
     nodes_.insert(nodes_.begin() + static_cast<std::ptrdiff_t>(before), node);
     return out;
   }
+  void set_op(uint64_t node, std::string_view op) { nodes_[node].op = op_index(op); }
   void set_input(uint64_t node, uint32_t k, uint32_t value) { edges_[nodes_[node].in0 + k] = value; }
 
  private:

@@ -42,7 +42,7 @@ class HostBackend {
     if (dtype == 0 || (!wanted.empty() && wanted != stored))
       throw Error("weight is stored as \"" + std::string(stored) + "\"" +
                       (wanted.empty() ? "" : ", wanted as \"" + std::string(wanted) + "\"") +
-                      "; this backend computes with f32, bf16 and f16 as they are stored",
+                      "; this backend computes with f32, bf16 and f16 as they are stored, or with int8, int4 and int4q",
                   DVT_EUNSUPPORTED, std::string(to_view(use.name)));
     if (dtype == DVT_F32 || (dtype == DVT_BF16 && use.ndim > 1))
       return {sizeof(dvt_weight_plan), DVT_PLAN_KEEP, 0, static_cast<uint32_t>(dtype_bytes(dtype)), elements_of(use) * dtype_bytes(dtype), 0};

@@ -1,0 +1,120 @@
+#include "packed_weights.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <vector>
+
+namespace dovetail::cpu {
+namespace {
+
+using kernels::WeightFormat;
+
+constexpr uint32_t kPackedDtype = 0x1000;
+constexpr uint64_t kLayoutVersion = 1;  // of the packed bytes: raise it when they change
+
+}  // namespace
+
+uint32_t packed_dtype(WeightFormat format) { return kPackedDtype + static_cast<uint32_t>(format); }
+std::optional<WeightFormat> packed_format(uint32_t dtype) {
+  if (dtype < kPackedDtype) return std::nullopt;
+  return static_cast<WeightFormat>(dtype - kPackedDtype);
+}
+
+std::optional<WeightFormat> find_weight_format(std::string_view name) {
+  for (int i = 0; i < kernels::kWeightFormats; ++i)
+    if (name == kernels::kWeightFormatNames[i]) return static_cast<WeightFormat>(i);
+  return std::nullopt;
+}
+
+std::optional<WeightFormat> format_for(const dvt_weight_use& use) {
+  if (use.ndim != 2 || use.shape[1] % kernels::kQuantBlock != 0 || plain_dtype(to_view(use.stored)) == 0) return std::nullopt;
+  return find_weight_format(to_view(use.wanted));
+}
+
+dvt_weight_plan plan_packed(const dvt_weight_use& use, WeightFormat format) {
+  const uint64_t layout = kLayoutVersion << 32 | uint64_t{packed_dtype(format)} << 8 | kernels::kPackedRows;
+  return {sizeof(dvt_weight_plan), DVT_PLAN_PACK, 0, 64, static_cast<uint64_t>(kernels::packed_bytes(format, use.shape[0], use.shape[1])), layout};
+}
+
+PackedKernels packed_kernels(const kernels::CpuKernels& k, WeightFormat format) {
+  switch (format) {
+    case WeightFormat::kInt8: return {k.quantize_rows_int8, k.unpack_row_int8, k.linear_int8, k.linear_add_int8};
+    case WeightFormat::kInt4: return {k.quantize_rows_int4, k.unpack_row_int4, k.linear_int4, k.linear_add_int4};
+    case WeightFormat::kInt4q: break;
+  }
+  return {k.quantize_rows_int4q, k.unpack_row_int4q, k.linear_int4q, k.linear_add_int4q};
+}
+
+void pack_matrix(const Host& host, const kernels::CpuKernels& k, WeightFormat format, const dvt_weight_use& use, dvt_bytes source,
+                 void* dst, Call call) {
+  struct Job {
+    const kernels::CpuKernels& k;
+    WeightFormat format;
+    uint32_t dtype;
+    const uint8_t* source;
+    void* dst;
+    int64_t n_rows, k_len;
+    uint32_t n_lanes;
+    std::vector<float> rows;  // [lanes, kPackedRows, k_len], where the source is 16 bits
+  } job{k, format, plain_dtype(to_view(use.stored)), static_cast<const uint8_t*>(source.p), dst, use.shape[0], use.shape[1], 1, {}};
+  const dvt_host_v1* h = host.table();
+  job.n_lanes = h->n_lanes(h->self);
+  if (job.dtype != DVT_F32) job.rows.resize(static_cast<size_t>(job.n_lanes * kernels::kPackedRows * job.k_len));
+  call.check(h->team_run(
+      h->self, call.frame(),
+      [](void* arg, uint32_t lane, uint32_t n) noexcept {
+        Job& j = *static_cast<Job*>(arg);
+        const auto [begin, end] = Lane{lane, n}.range(j.n_rows, kernels::kPackedRows);
+        const int64_t k_len = j.k_len;
+        for (int64_t row = begin; row < end; row += kernels::kPackedRows) {
+          const int64_t count = std::min(kernels::kPackedRows, end - row);
+          const float* from = reinterpret_cast<const float*>(j.source) + row * k_len;
+          if (j.dtype != DVT_F32) {
+            float* rows = j.rows.data() + int64_t{lane} * kernels::kPackedRows * k_len;
+            (j.dtype == DVT_BF16 ? j.k.bf16_to_f32 : j.k.f16_to_f32)(rows, reinterpret_cast<const uint16_t*>(j.source) + row * k_len, count * k_len);
+            from = rows;
+          }
+          packed_kernels(j.k, j.format).quantize_rows(j.dst, from, row, count, j.n_rows, k_len);
+        }
+      },
+      &job));
+}
+
+GraphCopy with_quantized_activations(const dvt_graph& graph, const std::map<std::string, HostWeight, std::less<>>& weights) {
+  GraphCopy out(graph);
+  std::map<uint32_t, uint32_t> quantized;  // activation to its quantised form
+  for (uint64_t i = 0; i < out.view().n_nodes; ++i) {
+    const dvt_graph view = out.view();
+    const GraphView g(&view);
+    const dvt_node node = g.node(i);
+    if (g.op_name(node) != "linear") continue;
+    const auto weight = weights.find(g.str(g.val(g.inputs(node)[1]).name));
+    if (weight == weights.end() || !packed_format(weight->second.dtype)) continue;
+    const uint32_t x = g.inputs(node)[0];
+    const dvt_val& val = g.val(x);
+    const int64_t k_len = g.dim(val.dim0 + val.ndim - 1).value;
+    if (val.ndim != 2) throw Error("packed weights take activations [rows, width]", DVT_EUNSUPPORTED, std::string(g.str(node.scope)));
+    auto found = quantized.find(x);
+    if (found == quantized.end()) {
+      found = quantized.emplace(x, out.insert(i, "cpu.quantize", x, kernels::quantized_row_bytes(k_len), DVT_U8)).first;
+      ++i;
+    }
+    out.set_op(i, "cpu.linear_packed");
+    out.set_input(i, 0, found->second);
+  }
+  return out;
+}
+
+uint64_t quantized_bytes(const dvt_graph& graph, const dvt_compile_options& options) {
+  const GraphView g(&graph);
+  int64_t row = 0;
+  for (uint64_t i = 0; i < g.n_nodes(); ++i) {
+    if (g.op_name(g.node(i)) != "linear") continue;
+    const dvt_val& val = g.val(g.inputs(g.node(i))[0]);
+    row = std::max(row, kernels::quantized_row_bytes(g.dim(val.dim0 + val.ndim - 1).value));
+  }
+  return 3 * static_cast<uint64_t>(row + 64) * std::max(options.max_tokens, options.max_rows);  // of three ops at a time, at most
+}
+
+}  // namespace dovetail::cpu

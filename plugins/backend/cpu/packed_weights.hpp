@@ -1,0 +1,44 @@
+// Weights in block formats: which uses get them, how their rows are packed, and the node that
+// quantises activations once for all products that read them.
+#pragma once
+
+#include <dovetail/host_backend.hpp>
+
+#include <kernels/cpu.hpp>
+
+#include <optional>
+#include <string_view>
+
+namespace dovetail::cpu {
+
+/// The dtype of a bound weight in a block format, beyond those of the ABI; and back.
+uint32_t packed_dtype(kernels::WeightFormat format);
+std::optional<kernels::WeightFormat> packed_format(uint32_t dtype);
+
+/// The block format of that name ("int8", "int4", "int4q").
+std::optional<kernels::WeightFormat> find_weight_format(std::string_view name);
+
+/// The format that a use is to be packed in: what the config wants, for a matrix of plain numbers whose
+/// rows are whole blocks. A matrix that cannot be packed stays as it is stored.
+std::optional<kernels::WeightFormat> format_for(const dvt_weight_use& use);
+dvt_weight_plan plan_packed(const dvt_weight_use& use, kernels::WeightFormat format);
+
+/// The kernels of a format.
+struct PackedKernels {
+  kernels::QuantizeRowsFn* quantize_rows;
+  kernels::UnpackRowFn* unpack_row;
+  kernels::LinearQuantizedFn *linear, *linear_add;
+};
+PackedKernels packed_kernels(const kernels::CpuKernels& k, kernels::WeightFormat format);
+
+/// Packs a matrix, on all lanes of the host.
+void pack_matrix(const Host& host, const kernels::CpuKernels& k, kernels::WeightFormat format, const dvt_weight_use& use,
+                 dvt_bytes source, void* dst, Call call);
+
+/// The graph with products against packed weights as "cpu.linear_packed", and before the first of them
+/// that reads a value a node "cpu.quantize", whose result they read.
+GraphCopy with_quantized_activations(const dvt_graph& graph, const std::map<std::string, HostWeight, std::less<>>& weights);
+/// Workspace that such nodes may take beyond what the graph says.
+uint64_t quantized_bytes(const dvt_graph& graph, const dvt_compile_options& options);
+
+}  // namespace dovetail::cpu

@@ -1,0 +1,80 @@
+"""Quantised weights through the real program: quality within bounds, the same bytes however the work is cut, the same
+numbers on both backends. usage: weight_formats_test.py DOVETAIL
+"""
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+sys.path.insert(0, str(ROOT / "tools" / "bench"))
+import weight_formats  # noqa: E402
+
+DOVETAIL = sys.argv.pop(1)
+DEMO = str(ROOT / "configs" / "demo.yaml")
+TEXT = ("The family of Dashwood had been long settled in Sussex. Their estate was large, and their residence was at "
+        "Norland Park, in the centre of their property, where, for many generations, they had lived in so respectable "
+        "a manner as to engage the general good opinion of their surrounding acquaintance.")
+
+
+def raw_logits(ids, *options):
+    with tempfile.TemporaryDirectory() as folder:
+        out = pathlib.Path(folder) / "l.safetensors"
+        subprocess.run([DOVETAIL, "logits", DEMO, "--ids", ",".join(map(str, ids)), "-o", str(out), *options], check=True,
+                       stdout=subprocess.DEVNULL)
+        return out.read_bytes()
+
+
+class WeightFormats(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.ids = weight_formats.tokenize(DOVETAIL, DEMO, TEXT)
+
+    def test_quality(self):
+        result = weight_formats.measure(DOVETAIL, DEMO, TEXT, ["int8", "int4q", "int4"], 128, 1)
+        self.assertEqual(result["stored"]["kl"], 0)
+        self.assertLessEqual(result["int8"]["kl"], 0.002)
+        self.assertGreaterEqual(result["int8"]["same_top"], 0.95)
+        for f in ("int4q", "int4"):
+            self.assertLessEqual(result[f]["kl"], 0.08, f)
+            self.assertGreater(result[f]["kl"], result["int8"]["kl"], f)
+        # A block of 32 takes 33 bytes in int8 and 18 in int4; as stored it takes 64.
+        self.assertAlmostEqual(result["int8"]["bytes"] / result["stored"]["bytes"], 33 / 64, delta=0.01)
+        self.assertAlmostEqual(result["int4"]["bytes"] / result["stored"]["bytes"], 18 / 64, delta=0.01)
+
+    def test_the_same_bytes_however_the_work_is_cut(self):
+        for f in ("int8", "int4", "int4q"):
+            whole = raw_logits(self.ids, "--set", f"backend.weights={f}")
+            for options in (["--steps"], ["--chunk", "7"], ["--set", "backend.threads=1"], ["--set", "backend.threads=3"],
+                            ["--set", "backend.isa=portable", "--set", "kv_cache.dtype=float32"]):
+                other = raw_logits(self.ids, "--set", f"backend.weights={f}", *options)
+                if "backend.isa=portable" in options:  # other roundings outside the products
+                    self.assertEqual(len(other), len(whole))
+                else:
+                    self.assertTrue(other == whole, f"{f} {options}")
+
+    def test_the_reference_computes_with_the_same_numbers(self):
+        for f in ("int8", "int4", "int4q"):
+            cpu = weight_formats.logits(DOVETAIL, DEMO, self.ids, f, [])
+            reference = weight_formats.logits(DOVETAIL, DEMO, self.ids, f, ["--set", "backend.plugin=reference"])
+            sums = weight_formats.Sums()
+            sums.add(reference, cpu, self.ids)
+            # The reference does not quantise activations: that is all there is between them.
+            self.assertLessEqual(sums.result()["kl"], 0.002, f)
+            self.assertGreaterEqual(sums.result()["same_top"], 0.95, f)
+
+    def test_classes(self):
+        plan = lambda w: weight_formats.weight_bytes(DOVETAIL, DEMO, w, [])
+        mixed = plan("{default: int4, embed: int8}")
+        self.assertTrue(plan("int4") < mixed < plan("int8"))
+
+    def test_an_unknown_format_is_refused(self):
+        run = subprocess.run([DOVETAIL, "plan", DEMO, "--set", "backend.weights=int5"], capture_output=True, text=True)
+        self.assertNotEqual(run.returncode, 0)
+        self.assertIn("int5", run.stderr)
+        self.assertIn("int4", run.stderr, "names what there is")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
