@@ -109,6 +109,12 @@ def table(result):
     return "\n".join(lines) + "\n"
 
 
+def page(result, arguments):
+    return (f"# Weight formats: what they cost in quality\n\nWritten by `tools/bench/weight_formats.py {arguments}`.\n\n"
+            f"{result['stored']['positions']} positions of the text; divergence from the weights as stored, in nats a token. The layout "
+            "of each\nformat is in `kernels/include/kernels/weight_formats.hpp`.\n\n" + table(result))
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("dovetail")
@@ -126,12 +132,9 @@ def main():
     result = measure(a.dovetail, a.config, text, a.formats.split(","), a.window, a.windows, more)
     print(json.dumps(result, indent=2) if a.json else table(result), end="")
     if a.markdown:
-        command = "tools/bench/weight_formats.py " + " ".join([a.dovetail, a.config, pathlib.Path(a.text).name, "--window",
-                                                               str(a.window), "--windows", str(a.windows)])
-        pathlib.Path(a.markdown).write_text(
-            "# Weight formats: what they cost in quality\n\nWritten by `" + command + "`.\n\n"
-            f"{result['stored']['positions']} positions of held-out text; divergence from the weights as stored, in nats a token. "
-            "The layout of each\nformat is in `kernels/include/kernels/weight_formats.hpp`.\n\n" + table(result), encoding="utf-8")
+        options = f"--window {a.window} --windows {a.windows}"
+        pathlib.Path(a.markdown).write_text(page(result, f"build/release/bin/dovetail {a.config} {pathlib.Path(a.text).name} {options}"),
+                                            encoding="utf-8")
 
 
 if __name__ == "__main__":
