@@ -283,7 +283,7 @@ void panel_tile4(float* sums, const Operands& op, int64_t t, const uint8_t* pane
     const auto* w = reinterpret_cast<const __m256i*>(panel + 128);
     __m256i sum[kTokens][kHalves];
     for (int i = 0; i < kTokens; ++i) sum[i][0] = sum[i][1] = _mm256_setzero_si256();
-#pragma GCC unroll 4
+#pragma GCC unroll 1  // as below
     for (int s = 0; s < kSteps / 2; ++s) {
       for (int i = 0; i < kTokens; ++i) {
         const __m256i x_even = broadcast4(x[i] + 8 * s);
@@ -318,12 +318,14 @@ void panel_tile8(float* sums, const Operands& op, int64_t t, const uint8_t* pane
     const auto* w = reinterpret_cast<const __m256i*>(panel + 64);
     __m256i sum[kTokens][kHalves];
     for (int i = 0; i < kTokens; ++i) sum[i][0] = sum[i][1] = _mm256_setzero_si256();
-#pragma GCC unroll 16
+#pragma GCC unroll 1  // unrolled, GCC gathers the products first and spills them
     for (int p = 0; p < 2 * kSteps; ++p) {
+      const __m256i pairs[kHalves] = {_mm256_load_si256(w + 2 * p),
+                                      _mm256_load_si256(w + 2 * p + 1)};
       for (int i = 0; i < kTokens; ++i) {
         const __m256i pair = broadcast4(x[i] + 2 * p);
         for (int h = 0; h < kHalves; ++h) {
-          const __m256i product = _mm256_madd_epi16(_mm256_load_si256(w + 2 * p + h), pair);
+          const __m256i product = _mm256_madd_epi16(pairs[h], pair);
           sum[i][h] = _mm256_add_epi32(sum[i][h], product);
         }
       }
