@@ -1,4 +1,4 @@
-// The AVX2 row of the table, where there is one: avx2_row.cpp on x86-64, avx2_absent.cpp elsewhere.
+// The AVX2 row of the table, where there is one: avx2_row.cpp on x86-64, x86_absent.cpp elsewhere.
 #pragma once
 
 #include <kernels/cpu.hpp>

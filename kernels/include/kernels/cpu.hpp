@@ -24,11 +24,12 @@ namespace dovetail::kernels {
 enum class Isa {
   kPortable,  // C++ for any machine
   kAvx2,      // x86-64 with AVX2, FMA and F16C
+  kAvx512,    // the same with AVX-512 F, BW, VL and VNNI besides
 };
 
 /// One row: every op of one instruction set. The contract of each is in its header.
 struct CpuKernels {
-  const char* name;  // what a config or a test calls the row: "portable", "avx2"
+  const char* name;  // what a config or a test calls the row: "portable", "avx2", "avx512"
 
   LinearF32Fn* linear_f32;
   LinearF32Fn* linear_add_f32;
@@ -83,7 +84,7 @@ std::optional<Isa> find_isa(std::string_view name);
 
 /// The row of an instruction set.
 ///
-/// owner     static; the tables are constants.
+/// owner     static; the tables never change.
 /// errors    none: the caller has asked can_run(isa).
 const CpuKernels& cpu_kernels(Isa isa);
 

@@ -1,0 +1,31 @@
+// The AVX-512 row of the table: that of AVX2 with the products of quantised weights replaced, whose
+// bits are the same in every row. Built without -mavx512*: it runs on every x86-64.
+#include "kernels/cpu/avx512_row.hpp"
+
+#include "kernels/cpu/avx2_row.hpp"
+#include "kernels/cpu/avx512.hpp"
+
+namespace dovetail::kernels {
+
+const CpuKernels* avx512_row() {
+  static const CpuKernels row = [] {
+    CpuKernels made = *avx2_row();
+    made.name = "avx512";
+    made.linear_int8 = avx512::linear_int8;
+    made.linear_add_int8 = avx512::linear_add_int8;
+    made.linear_int4 = avx512::linear_int4;
+    made.linear_add_int4 = avx512::linear_add_int4;
+    made.linear_int4q = avx512::linear_int4q;
+    made.linear_add_int4q = avx512::linear_add_int4q;
+    return made;
+  }();
+  return &row;
+}
+
+bool machine_has_avx512() {
+  return machine_has_avx2() && __builtin_cpu_supports("avx512f") &&
+         __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
+         __builtin_cpu_supports("avx512vnni");
+}
+
+}  // namespace dovetail::kernels
