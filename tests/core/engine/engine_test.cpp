@@ -72,7 +72,9 @@ TEST(Weights, MoveToHugePagesWhileTheModelRuns) {
   EXPECT_EQ(alone(*kept, params), alone(*moved, params)) << "read from the file, and while it moves";
   moved->model().settle();
   EXPECT_EQ(kept->model().promoted_bytes(), 0u);
-  if (has_huge_pages()) EXPECT_GE(moved->model().promoted_bytes(), moved->model().weights().bytes_per_token() * 9 / 10);
+  if (has_huge_pages()) {
+    EXPECT_GE(moved->model().promoted_bytes(), moved->model().weights().bytes_per_token() * 9 / 10);
+  }
   EXPECT_EQ(alone(*kept, params), alone(*moved, params));
 }
 
