@@ -29,6 +29,7 @@ float greatest_magnitude(const float* x) {
 }
 
 void quantize_row(uint8_t* row, const float* x, int64_t k_len) {
+  if (k_len == 0) return;  // the row may be null
   std::memset(row, 0, static_cast<size_t>(quantized_row_bytes(k_len)));
   auto* q = reinterpret_cast<int8_t*>(row);
   auto* q16 = reinterpret_cast<int16_t*>(row + k_len);
