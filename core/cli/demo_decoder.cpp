@@ -1,6 +1,7 @@
 #include "core/cli/demo_decoder.hpp"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 
 #include "core/cli/command.hpp"
@@ -15,7 +16,8 @@ double since(Clock::time_point start) { return std::chrono::duration<double>(Clo
 // A sequence alone in the cache.
 struct DemoDecoder::Sequence {
   Sequence(const Model& model, uint32_t max_tokens, const std::vector<TokenId>& tokens)
-      : cache(model.cache_groups(), model.block_len(), model.n_blocks(), 1), buffers(max_tokens, 1, model.cache_groups().size()) {
+      : cache(model.cache_groups(), model.block_len(), model.n_blocks(), 1),
+        buffers{BatchBuffers(max_tokens, 1, model.cache_groups().size()), BatchBuffers(max_tokens, 1, model.cache_groups().size())} {
     request.tokens = tokens;
     request.n_prompt = tokens.size();
     cache.open(request.cache);
@@ -24,15 +26,17 @@ struct DemoDecoder::Sequence {
     if (cache.reserve(request.cache, static_cast<uint32_t>(n))) return Status::ok();
     return {Code::kNoMemory, "the KV cache is too small for " + std::to_string(n) + " tokens; set kv_cache.max_tokens higher"};
   }
+  /// Valid until the call after the next: one batch may run while another is filled.
   dvt_batch fill(uint32_t count, bool wants_logits) {
     Batch batch;
     batch.entries.push_back({&request, 0, count, wants_logits, 0});
     batch.n_tokens = count;
     batch.n_rows = wants_logits ? 1 : 0;
-    return buffers.fill(batch, cache);
+    return buffers[n_fills++ % buffers.size()].fill(batch, cache);
   }
   KvCache cache;
-  BatchBuffers buffers;
+  std::array<BatchBuffers, 2> buffers;
+  size_t n_fills = 0;
   Request request;
 };
 
@@ -94,16 +98,21 @@ Result<Decoded> DemoDecoder::on_device(const std::vector<TokenId>& prompt, uint3
     DVT_TRY(model_.forward(s.fill(max_tokens_, false), {}));
     s.request.cache.n_cached += max_tokens_;
   }
-  std::vector<uint32_t> allowed((logits_.size() + 31) / 32);  // ids that the tokenizer has, as the sampler has it
-  for (uint32_t id = 0; id < std::min<size_t>(model_.tokenizer()->n_ids(), logits_.size()); ++id) allowed[id / 32] |= 1u << id % 32;
+  const std::vector<uint32_t> allowed = first_ids_mask(model_.tokenizer()->n_ids(), logits_.size());
   std::vector<int32_t> ids(n);
-  uint64_t ticket = 0;
+  std::array<dvt_token_from, 2> from{};
+  uint64_t ticket = 0, before = 0;
   for (uint32_t i = 0; i < n; ++i) {
-    if (interrupted()) return {Code::kCancelled, "interrupted"};
+    if (before != 0) DVT_TRY(model_.wait(before));  // its arrays are filled anew
+    if (interrupted()) {
+      if (ticket != 0) DVT_TRY(model_.wait(ticket));
+      return {Code::kCancelled, "interrupted"};
+    }
     const auto count = static_cast<uint32_t>(s.request.n_pending());
     dvt_batch batch = s.fill(count, true);
-    const dvt_token_from from{ticket, 0, 0};
-    if (i > 0) batch.token_from = &from;
+    from[i % 2] = {ticket, 0, 0};
+    if (i > 0) batch.token_from = &from[i % 2];
+    before = ticket;
     DVT_TRY(ticket, model_.submit_argmax(batch, std::span<int32_t>(ids).subspan(i, 1), allowed));
     s.request.cache.n_cached += count;
     s.request.tokens.push_back(0);  // the backend knows it

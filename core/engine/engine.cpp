@@ -17,11 +17,8 @@ Engine::Engine(Model& model, const SamplerChain& chain, SchedulerLimits limits)
       cache_(model.cache_groups(), model.block_len(), model.n_blocks(), limits.max_seqs),
       steps_{Step(limits, model.cache_groups().size()), Step(limits, model.cache_groups().size())},
       launch_ahead_(model.is_async()),
-      known_ids_((static_cast<size_t>(model.vocab_size()) + 31) / 32),
-      logits_(size_t{limits.max_seqs} * static_cast<size_t>(model.vocab_size())) {
-  const uint64_t n_ids = std::min<uint64_t>(chain.n_ids(), static_cast<uint64_t>(model.vocab_size()));
-  for (uint64_t id = 0; id < n_ids; ++id) known_ids_[id / 32] |= 1u << id % 32;
-}
+      known_ids_(first_ids_mask(chain.n_ids(), static_cast<size_t>(model.vocab_size()))),
+      logits_(size_t{limits.max_seqs} * static_cast<size_t>(model.vocab_size())) {}
 
 Engine::~Engine() {
   if (in_flight_) (void)model_.wait(in_flight_->ticket);

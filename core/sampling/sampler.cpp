@@ -67,6 +67,12 @@ Status nothing_to_draw(uint64_t position) {
       "weights or the token mask are damaged");
 }
 
+std::vector<uint32_t> first_ids_mask(uint64_t n_ids, size_t vocab_size) {
+  std::vector<uint32_t> mask((vocab_size + 31) / 32);
+  for (size_t id = 0; id < std::min<uint64_t>(n_ids, vocab_size); ++id) mask[id / 32] |= 1u << id % 32;
+  return mask;
+}
+
 // ---------------------------------------------------------------- the chain
 
 SamplerChain::~SamplerChain() {

@@ -98,6 +98,9 @@ class SamplerState {
 /// The error of a row of logits that has no number in it.
 Status nothing_to_draw(uint64_t position);
 
+/// A mask of bits [vocab_size / 32] that allows the first n_ids ids: those that a tokenizer has.
+std::vector<uint32_t> first_ids_mask(uint64_t n_ids, size_t vocab_size);
+
 /// An id with its probability.
 struct TokenProbability {
   uint32_t id = 0;
