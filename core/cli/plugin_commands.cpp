@@ -1,4 +1,6 @@
 // plugins list | inspect | explain
+#include <filesystem>
+
 #include "core/base/json.hpp"
 #include "core/cli/command.hpp"
 #include "core/cli/session.hpp"
@@ -13,12 +15,47 @@ struct PluginsOptions {
   bool json = false;
 };
 
+// A file's path, and what looks like one, so that its absence is named; all else is a plugin's name.
+bool is_file(const std::string& what) {
+  const std::filesystem::path path = what;
+  std::error_code error;
+  return path.extension() == ".so" || std::filesystem::is_regular_file(path, error);
+}
+
+Status show(const Inspection& inspection, const std::vector<dvt_param>* params, bool json) {
+  if (!json) return print(inspection_text(inspection) + (params ? params_text(*params) : ""));
+  Node node = inspection_node(inspection);
+  if (params) node.set("parameters", params_node(*params));
+  return print(to_json(node, 2) + "\n");
+}
+
+Status inspect_file(const PluginsOptions& o) {
+  DVT_TRY(const Inspection inspection, inspect_plugin_file(o.what));
+  DVT_TRY(show(inspection, nullptr, o.json));
+  return inspection.is_good() ? Status::ok() : inspection.findings[0].status.in(o.what);
+}
+
+// What a plugin declares is known once it is loaded, which one that was refused never is.
+Status inspect_named(const std::string& program, const PluginsOptions& o) {
+  DVT_TRY(const std::unique_ptr<Runtime> runtime, Runtime::open_plugins_only(program, o.paths));
+  DVT_TRY(const Candidate* candidate, candidate_named(runtime->plugins(), o.what));
+  const Inspection& file = candidate->file;
+  if (candidate->state == Candidate::State::kRefused) {
+    DVT_TRY(show(file, nullptr, o.json));
+    return candidate->reason.in(file.path.string());
+  }
+  DVT_TRY(const LoadedPlugin* plugin, runtime->plugins().load(candidate->kind, file.manifest->id));
+  const std::vector<dvt_param> params = plugin->params();
+  return show(file, &params, o.json);
+}
+
 }  // namespace
 
 void add_plugin_commands(Cli& cli) {
   CLI::App* plugins = cli.app.add_subcommand("plugins", "List, inspect or explain plugins");
   plugins->require_subcommand(1);
-  const auto add = [plugins](const char* name, const char* help, const char* argument, const std::shared_ptr<PluginsOptions>& o) {
+  const auto add = [plugins](const char* name, const char* help, const char* argument,
+                             const std::shared_ptr<PluginsOptions>& o) {
     CLI::App* command = plugins->add_subcommand(name, help);
     if (argument) command->add_option(argument, o->what)->required();
     command->add_flag("--json", o->json, "print JSON");
@@ -30,17 +67,22 @@ void add_plugin_commands(Cli& cli) {
   list_command->add_option("--path", list->paths, "a further folder to search first");
   list_command->callback([&cli, list] {
     cli.action = [&cli, list]() -> Status {
-      DVT_TRY(const std::unique_ptr<Runtime> runtime, Runtime::open_plugins_only(cli.program, list->paths));
-      return print(list->json ? to_json(plugins_list_node(runtime->plugins()), 2) + "\n" : plugins_list_text(runtime->plugins()));
+      DVT_TRY(const std::unique_ptr<Runtime> runtime,
+              Runtime::open_plugins_only(cli.program, list->paths));
+      return print(list->json ? to_json(plugins_list_node(runtime->plugins()), 2) + "\n"
+                              : plugins_list_text(runtime->plugins()));
     };
   });
 
   auto explain = std::make_shared<PluginsOptions>();
-  CLI::App* explain_command = add("explain", "Every candidate for a plugin, why it counts or not, and where was looked", "PLUGIN", explain);
+  CLI::App* explain_command =
+      add("explain", "Every candidate for a plugin, why it counts or not, and where was looked",
+          "PLUGIN", explain);
   explain_command->add_option("--path", explain->paths, "a further folder to search first");
   explain_command->callback([&cli, explain] {
     cli.action = [&cli, explain]() -> Status {
-      DVT_TRY(const std::unique_ptr<Runtime> runtime, Runtime::open_plugins_only(cli.program, explain->paths));
+      DVT_TRY(const std::unique_ptr<Runtime> runtime,
+              Runtime::open_plugins_only(cli.program, explain->paths));
       if (explain->json) {
         DVT_TRY(const Node node, plugin_explain_node(runtime->plugins(), explain->what));
         return print(to_json(node, 2) + "\n");
@@ -51,12 +93,14 @@ void add_plugin_commands(Cli& cli) {
   });
 
   auto inspect = std::make_shared<PluginsOptions>();
-  CLI::App* inspect_command = add("inspect", "Check one file without loading it: manifest, needs, hardening", "FILE", inspect);
+  CLI::App* inspect_command =
+      add("inspect",
+          "Check one file without loading it, or show the plugin of a name with its parameters",
+          "PLUGIN", inspect);
+  inspect_command->add_option("--path", inspect->paths, "a further folder to search first");
   inspect_command->callback([&cli, inspect] {
-    cli.action = [inspect]() -> Status {
-      DVT_TRY(const Inspection inspection, inspect_plugin_file(inspect->what));
-      DVT_TRY(print(inspect->json ? to_json(inspection_node(inspection), 2) + "\n" : inspection_text(inspection)));
-      return inspection.is_good() ? Status::ok() : inspection.findings[0].status.in(inspect->what);
+    cli.action = [&cli, inspect]() -> Status {
+      return is_file(inspect->what) ? inspect_file(*inspect) : inspect_named(cli.program, *inspect);
     };
   });
 }

@@ -149,7 +149,9 @@ std::string places_text(const PluginRegistry& registry) {
 Status nothing_found(const PluginRegistry& registry, std::string_view plugin) {
   std::vector<std::string> names;
   std::string places;
-  for (const Candidate& c : registry.candidates()) names.push_back(c.name);
+  const bool with_kind = plugin.find('/') != std::string_view::npos;
+  for (const Candidate& c : registry.candidates())
+    names.push_back(with_kind ? c.kind + "/" + c.name : c.name);
   for (const SearchPlace& place : registry.places())
     places += (places.empty() ? "" : ", ") + place.path.string();
   return invalid("no file is a candidate for plugin \"" + printable(plugin) + "\"" +
@@ -158,6 +160,34 @@ Status nothing_found(const PluginRegistry& registry, std::string_view plugin) {
 
 const char* yes_or_no(bool value) {
   return value ? "yes" : "no";
+}
+
+const char* type_name(uint32_t type) {
+  switch (type) {
+    case DVT_PARAM_BOOL:
+      return "true or false";
+    case DVT_PARAM_INT:
+      return "integer";
+    case DVT_PARAM_FLOAT:
+      return "number";
+    case DVT_PARAM_STR:
+      return "string";
+    case DVT_PARAM_MAP:
+      return "map";
+    case DVT_PARAM_STR_LIST:
+      return "list of strings";
+    case DVT_PARAM_INT_LIST:
+      return "list of integers";
+    case DVT_PARAM_FLOAT_LIST:
+      return "list of numbers";
+    default:
+      return "unknown";
+  }
+}
+
+std::string default_of(const dvt_param& p) {
+  if ((p.flags & DVT_PARAM_REQUIRED) != 0) return "required";
+  return p.default_text.n == 0 ? "no default" : "default " + printable(text_of(p.default_text));
 }
 
 }  // namespace
@@ -240,6 +270,17 @@ Result<Inspection> inspect_plugin_file(const std::string& path) {
   if (error) return io_error(path + ": cannot open: " + errno_text(error.value()));
   LibraryFinder libraries;
   return inspect_plugin(real, libraries);
+}
+
+Result<const Candidate*> candidate_named(const PluginRegistry& registry, std::string_view plugin) {
+  const Candidate* first = nullptr;
+  for (const Candidate& c : registry.candidates()) {
+    if (!is_meant(c, plugin)) continue;
+    if (counts(c)) return &c;
+    if (!first) first = &c;
+  }
+  if (!first) return nothing_found(registry, plugin);
+  return first;
 }
 
 std::string inspection_text(const Inspection& in) {
@@ -337,6 +378,31 @@ Node inspection_node(const Inspection& in) {
     findings.items().push_back(std::move(node));
   }
   out.set("findings", std::move(findings));
+  return out;
+}
+
+std::string params_text(const std::vector<dvt_param>& params) {
+  Table rows;
+  for (const dvt_param& p : params) {
+    rows.push_back(
+        {printable(text_of(p.name)), type_name(p.type), default_of(p), printable(text_of(p.help))});
+  }
+  return "parameters\n" + (rows.empty() ? std::string("  none\n") : table_text(rows, "  "));
+}
+
+Node params_node(const std::vector<dvt_param>& params) {
+  Node out = Node::make_list();
+  for (const dvt_param& p : params) {
+    Node item = Node::make_map();
+    item.set("name", Node::make_string(std::string(text_of(p.name))));
+    item.set("type", Node::make_string(type_name(p.type)));
+    item.set("required", Node::make_bool((p.flags & DVT_PARAM_REQUIRED) != 0));
+    item.set("default", p.default_text.n == 0
+                            ? Node()
+                            : Node::make_string(std::string(text_of(p.default_text))));
+    item.set("help", Node::make_string(std::string(text_of(p.help))));
+    out.items().push_back(std::move(item));
+  }
   return out;
 }
 

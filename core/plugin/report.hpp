@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/base/node.hpp"
 #include "core/base/status.hpp"
@@ -26,5 +27,13 @@ Result<Node> plugin_explain_node(PluginRegistry& registry, std::string_view plug
 Result<Inspection> inspect_plugin_file(const std::string& path);
 std::string inspection_text(const Inspection& inspection);
 Node inspection_node(const Inspection& inspection);
+
+/// The candidate for a plugin (its id, name or KIND/NAME) that counts, or else the first there is.
+/// errors  kInvalid: nothing of that name was found; the message names the nearest and the places.
+Result<const Candidate*> candidate_named(const PluginRegistry& registry, std::string_view plugin);
+
+/// What a loaded plugin declares.
+std::string params_text(const std::vector<dvt_param>& params);
+Node params_node(const std::vector<dvt_param>& params);
 
 }  // namespace dovetail::core

@@ -506,9 +506,13 @@ class Plugins(BadInput):
         self.bad(FILE, ["plugins", "inspect", "gone.so"], "gone.so")
         (self.folder / "text.so").write_text("hello")
         self.bad(FILE, ["plugins", "inspect", "text.so"], "text.so: is not an ELF file")
+        self.bad(FILE, ["plugins", "inspect", "text", "--path", "text.so"], "text.so: is not an ELF file")
         (self.folder / "text.so").write_bytes((PLUGINS / "sampler" / "top_k.so").read_bytes().replace(b"libgcc_s.so.1", b"libqcc_s.so.1"))
         self.bad(UNSUPPORTED, ["plugins", "inspect", "text.so"], "text.so: needs the library")
-        self.bad(USAGE, ["plugins", "explain", "zzz_k"], '"zzz_k"')
+        for command in ("explain", "inspect"):
+            self.bad(USAGE, ["plugins", command, "zzz_k"], '"zzz_k"')
+            self.bad(USAGE, ["plugins", command, "top_kk"], '"top_kk", did you mean "top_k"?', str(PLUGINS))
+            self.bad(USAGE, ["plugins", command, "arch/qwen2"], '"arch/qwen2", did you mean "arch/qwen3"?')
         self.bad(USAGE, ["run", "hi", "--set", f"plugins.path=[{self.folder}]", "--set", "sampler=[{zzz_k: 4}]"], '"zzz_k"')
 
 

@@ -97,6 +97,18 @@ class JsonOutput(unittest.TestCase):
             self.assertIn("folder", self.json("cache ls", "--json"))
             self.json("plugins inspect", os.path.join(plugins, b"sampler", b"greedy.so"), "--json")
 
+    def test_a_plugin_is_inspected_by_its_name_with_its_parameters(self):
+        by_file = self.json("plugins inspect", str(PLUGINS / "sampler" / "top_k.so"), "--json")
+        self.assertNotIn("parameters", by_file)  # it was not loaded
+        for name in ("top_k", "sampler/top_k", by_file["manifest"]["id"]):
+            by_name = self.json("plugins inspect", name, "--json")
+            parameter, = by_name.pop("parameters")
+            self.assertEqual(by_name, by_file)
+            self.assertEqual((parameter["name"], parameter["type"], parameter["default"], parameter["required"]), ("top_k", "integer", "0", False))
+            self.assertTrue(parameter["help"])
+        text = program(["plugins", "inspect", "top_k"]).stdout.decode()
+        self.assertRegex(text, r"parameters\n  top_k  integer  default 0  ")
+
     def test_measurements_are_json(self):
         path = os.path.join(self.folder, b"\xff\xe4\xb8")
         os.symlink(GOLDEN, path)
