@@ -101,10 +101,69 @@ bool is_whole(const std::vector<Piece>& pieces, const fs::path& folder) {
   });
 }
 
+uint64_t bytes_below(const fs::path& folder) {
+  uint64_t sum = 0;
+  std::error_code error;
+  for (fs::recursive_directory_iterator it(folder, error), end; !error && it != end;
+       it.increment(error)) {
+    std::error_code gone;
+    if (it->is_regular_file(gone)) sum += it->file_size(gone);
+  }
+  return sum;
+}
+
+// The caller has the lock of `cache`: nobody makes a copy, or begins to use one, meanwhile.
+void make_room(const fs::path& cache, uint64_t most_bytes) {
+  struct Copy {
+    fs::file_time_type used;
+    fs::path path;
+    uint64_t bytes;
+  };
+  std::vector<Copy> copies;
+  std::error_code error;
+  for (fs::directory_iterator it(cache, error), end; !error && it != end; it.increment(error)) {
+    std::error_code gone;
+    if (it->path().has_extension()) {
+      fs::remove_all(it->path(), gone);  // its maker was killed
+    } else {
+      copies.push_back({it->last_write_time(gone), it->path(), bytes_below(it->path())});
+    }
+  }
+  std::sort(copies.begin(), copies.end(),
+            [](const Copy& a, const Copy& b) { return a.used > b.used; });
+  uint64_t sum = 0;
+  for (const Copy& copy : copies) {
+    sum += copy.bytes;
+    if (sum <= most_bytes || !FolderLock::is_free(copy.path)) continue;
+    fs::remove_all(copy.path, error);
+    sum -= copy.bytes;
+  }
+}
+
+// Made under another name first, so that a copy of the right name is whole, or was damaged later.
+Status make_copy(const std::vector<Piece>& pieces, const fs::path& root, const fs::path& below) {
+  const fs::path made = root.string() + ".new";
+  std::error_code error;
+  fs::remove_all(made, error);
+  Status status;
+  for (const Piece& p : pieces)
+    if (status.is_ok()) status = clone_file(p.from, (made / below / p.to).lexically_normal());
+  if (status.is_ok() && !is_whole(pieces, made / below))
+    status = io_error("changed while it was copied to " + root.parent_path().string());
+  if (status.is_ok()) {
+    fs::remove_all(root, error);  // damaged
+    fs::rename(made, root, error);
+    if (error)
+      status = io_error("cannot be copied to " + root.string() + ": " + errno_text(error.value()));
+  }
+  fs::remove_all(made, error);
+  return status;
+}
+
 }  // namespace
 
-Result<PrivateCopy> private_copy(const fs::path& plugin, const ElfFile& elf,
-                                 const fs::path& cache) {
+Result<PrivateCopy> private_copy(const fs::path& plugin, const ElfFile& elf, const fs::path& cache,
+                                 uint64_t most_bytes) {
   Collector collector(plugin.parent_path());
   DVT_TRY(collector.add(plugin, elf));
   const std::vector<Piece> pieces = collector.take();
@@ -115,34 +174,21 @@ Result<PrivateCopy> private_copy(const fs::path& plugin, const ElfFile& elf,
     text += p.to.string() + '\0' + p.sha256 + '\n';
     n_up = std::max(n_up, std::count(p.to.begin(), p.to.end(), fs::path("..")));
   }
-  PrivateCopy out;
-  out.key = sha256_hex(std::as_bytes(std::span(text)));
+  const std::string key = sha256_hex(std::as_bytes(std::span(text)));
   fs::path below;
   for (std::ptrdiff_t i = 0; i < n_up; ++i) below /= "in";
-  const fs::path root = cache / out.key;
-  out.path = root / below / plugin.filename();
-  if (is_whole(pieces, root / below)) return out;
+  const fs::path root = cache / key;
 
   std::error_code error;
   fs::create_directories(cache, error);
   fs::permissions(cache, fs::perms::owner_all, error);
-  const fs::path made = root.string() + "." + std::to_string(getpid());
-  fs::remove_all(made, error);
-  Status status;
-  for (const Piece& p : pieces)
-    if (status.is_ok()) status = clone_file(p.from, (made / below / p.to).lexically_normal());
-  if (status.is_ok() && !is_whole(pieces, made / below))
-    status = io_error("changed while it was copied to " + cache.string());
-  if (status.is_ok()) {
-    fs::remove_all(root, error);  // damaged
-    fs::rename(made, root, error);
-    // Another process may have been first: its copy is as good, if it is one.
-    if (error && !is_whole(pieces, root / below))
-      status = io_error("cannot be copied to " + root.string() + ": " + errno_text(error.value()));
-  }
-  fs::remove_all(made, error);
-  DVT_TRY(status);
-  return out;
+  DVT_TRY(const FolderLock one_at_a_time, FolderLock::take(cache, FolderLock::Kind::kAlone));
+  const bool is_new = !is_whole(pieces, root / below);
+  if (is_new) DVT_TRY(make_copy(pieces, root, below));
+  fs::last_write_time(root, fs::file_time_type::clock::now(), error);  // when it was used
+  DVT_TRY(FolderLock in_use, FolderLock::take(root, FolderLock::Kind::kShared));
+  if (is_new) make_room(cache, most_bytes);
+  return PrivateCopy{root / below / plugin.filename(), key, std::move(in_use)};
 }
 
 }  // namespace dovetail::core

@@ -243,6 +243,7 @@ Result<const dvt_plugin_v1*> PluginRegistry::bring_in(const Candidate& c, LoadSt
                                 : SealedCopy::make(*file);
   fs::path path;
   std::string key;
+  std::optional<FolderLock> in_use;  // of a private copy
   if (copy) {
     path = copy->path();
   } else {
@@ -253,6 +254,7 @@ Result<const dvt_plugin_v1*> PluginRegistry::bring_in(const Candidate& c, LoadSt
     DVT_TRY(PrivateCopy kept, private_copy(c.file.path, *c.file.elf, *cache / "plugin-copies"));
     path = std::move(kept.path);
     key = std::move(kept.key);
+    in_use.emplace(std::move(kept.in_use));
   }
 
   DVT_TRY(const std::shared_ptr<File> what_runs, File::open(path, c.file.path.string()));
@@ -276,6 +278,7 @@ Result<const dvt_plugin_v1*> PluginRegistry::bring_in(const Candidate& c, LoadSt
   *step = LoadStep::kLoad;
   Result<const dvt_plugin_v1*> table = load_library(path, *c.file.manifest);
   if (table && copy) copy->leak();
+  if (table && in_use) in_use->leak();
   return table;
 }
 

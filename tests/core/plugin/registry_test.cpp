@@ -4,8 +4,12 @@
 
 #include <elf.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <random>
 
@@ -260,6 +264,7 @@ TEST_F(RegistryTest, APluginThatBringsLibrariesRunsFromAPrivateCopyWithThem) {
   const std::vector<fs::path> files = files_below(copies);
   ASSERT_EQ(files.size(), 2u);
   for (const fs::path& file : files) EXPECT_NE(maps.find(file.string()), std::string::npos) << file;
+  EXPECT_FALSE(FolderLock::is_free(*fs::directory_iterator(copies))) << "as long as it is loaded";
   const auto text = plugin_explain_text(*registry, "beside");
   EXPECT_NE(text->find("as a private copy in your cache"), std::string::npos) << *text;
 }
@@ -283,6 +288,79 @@ TEST_F(RegistryTest, APrivateCopyIsTakenAgainAndMendedWhenItIsDamaged) {
   EXPECT_NE(private_copy(plugin, *in.elf, cache)->key, first->key) << "its libraries count";
   ZooFolder::put(folder_.root() / "file", "");
   EXPECT_EQ(private_copy(plugin, *in.elf, folder_.root() / "file").status().code(), Code::kIo);
+}
+
+// Versions of a plugin, each with another content, and copies of them.
+class PrivateCopies : public testing::Test {
+ protected:
+  Result<PrivateCopy> copy(int version, uint64_t most_bytes) {
+    const fs::path plugin = folder_.root() / std::to_string(version) / "plugin.so";
+    ZooFolder::put(plugin, std::string(1000, static_cast<char>('a' + version)));
+    return private_copy(plugin, ElfFile{}, cache_, most_bytes);
+  }
+  size_t n_copies() {
+    return static_cast<size_t>(std::distance(fs::directory_iterator(cache_), {}));
+  }
+
+  ZooFolder folder_;
+  const fs::path cache_ = folder_.root() / "copies";
+};
+
+TEST_F(PrivateCopies, ThoseUsedLongestAgoGoAndNoneThatIsInUse) {
+  auto used = copy(0, 2000);
+  ASSERT_TRUE(used) << used.status().message();
+  const fs::path second = copy(1, 2000)->path;
+  EXPECT_EQ(n_copies(), 2u) << "within the bound";
+  const auto long_ago = fs::file_time_type::clock::now() - std::chrono::hours(1);
+  fs::last_write_time(second.parent_path(), long_ago);
+  fs::last_write_time(used->path.parent_path(), long_ago - std::chrono::hours(1));
+  const auto third = copy(2, 2000);
+  EXPECT_TRUE(fs::exists(used->path)) << "in use, though the oldest";
+  EXPECT_TRUE(fs::exists(second)) << "the one in use is the one too many";
+  fs::last_write_time(third->path.parent_path(), long_ago);
+  EXPECT_TRUE(copy(1, 2000)) << "taken again: now it was used last";
+  { const FolderLock dropped = std::move(used->in_use); }
+  const fs::path fourth = copy(3, 2000)->path;
+  EXPECT_TRUE(fs::exists(third->path)) << "in use";
+  EXPECT_TRUE(fs::exists(fourth)) << "new";
+  EXPECT_TRUE(fs::exists(second));
+  EXPECT_FALSE(fs::exists(used->path));
+  EXPECT_TRUE(copy(0, 2000)) << "made again when it is wanted";
+}
+
+TEST_F(PrivateCopies, WhatKilledMakersLeftIsRemoved) {
+  for (const char* left : {"0123.new", "0123.4711"})
+    ZooFolder::put(cache_ / left / "plugin.so", "half");
+  const auto made = copy(0, kPrivateCopiesBytes);
+  ASSERT_TRUE(made) << made.status().message();
+  EXPECT_EQ(n_copies(), 1u);
+}
+
+TEST_F(PrivateCopies, ProcessesThatMakeUseAndRemoveThemAtOnceKeepThemWhole) {
+  std::vector<pid_t> children;
+  for (int child = 0; child < 4; ++child) {
+    children.push_back(fork());
+    if (children.back() != 0) continue;
+    for (int i = 0; child == 0 || i < 40; ++i) {  // the first one until it is killed
+      const int version = (child + i) % 3;
+      const std::string wanted(1000, static_cast<char>('a' + version));
+      const fs::path mine = folder_.root() / ("child" + std::to_string(child)) / "plugin.so";
+      ZooFolder::put(mine, wanted);
+      const auto made = private_copy(mine, ElfFile{}, cache_, 1);
+      if (!made || ZooFolder::bytes_of(made->path) != wanted) _exit(1);
+    }
+    _exit(0);
+  }
+  for (int child = 3; child >= 0; --child) {
+    if (child == 0) kill(children[0], SIGKILL);
+    int status = 0;
+    ASSERT_EQ(waitpid(children[child], &status, 0), children[child]);
+    EXPECT_TRUE(child == 0 ? WIFSIGNALED(status) : WIFEXITED(status) && WEXITSTATUS(status) == 0)
+        << child;
+  }
+  const auto last = copy(3, 1);
+  ASSERT_TRUE(last) << last.status().message();
+  EXPECT_EQ(n_copies(), 1u);
 }
 
 TEST_F(RegistryTest, AFileTooLongToSealRunsFromAPrivateCopy) {
