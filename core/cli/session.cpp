@@ -42,6 +42,16 @@ LogLevel level_of(const std::string& name) {
   return LogLevel::kWarn;
 }
 
+// An id that the model does not have never comes: it would stop nothing.
+Status check_stop_ids(const Runtime& runtime, const Model& model) {
+  for (int32_t id : runtime.settings().generate.stop_ids)
+    if (id >= model.vocab_size())
+      return invalid(runtime.config().find("generate")->find("stop_ids")->origin().str() +
+                     ": generate.stop_ids has " + std::to_string(id) +
+                     ", expected ids of the vocabulary of " + std::to_string(model.vocab_size()));
+  return Status::ok();
+}
+
 }  // namespace
 
 bool names_a_config(const std::string& text) {
@@ -149,6 +159,7 @@ Result<std::unique_ptr<Session>> Session::open(const std::string& program, const
   load.progress = [&progress](uint64_t done, uint64_t total, std::string_view what) { progress.update(what, done, total); };
   DVT_TRY(self->model_, Model::load(load));
   progress.finish();
+  DVT_TRY(check_stop_ids(runtime, *self->model_));
   for (const PluginUse& stage : runtime.settings().sampler) {
     DVT_TRY(LoadedPlugin* plugin, runtime.plugins().load("sampler", stage.name));
     const auto* table = plugin->interface<dvt_sampler_v1>("dovetail.sampler/1");

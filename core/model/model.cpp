@@ -293,17 +293,21 @@ Status Model::read_text_settings(const ModelLoad& in) {
   DVT_TRY(const Node* generation, checkpoint_->document("generation"));
   const Node* eos = generation ? generation->find("eos_token_id") : nullptr;
   if (!eos || eos->is_null()) eos = config_->find("eos_token_id");
-  const auto add = [this](const Node& id) -> Status {
+  if (!eos || eos->is_null()) return Status::ok();
+  std::string unknown;
+  for (const Node& id : eos->is_list() ? eos->items() : std::vector<Node>{*eos}) {
     if (!id.is_int())
-      return bad_format(id.origin().str() + ": \"eos_token_id\" has " + describe_value(id) + ", expected a token id");
-    if (id.is_int() && id.as_int() >= 0 && id.as_int() < info_.vocab_size) eos_ids_.push_back(static_cast<uint32_t>(id.as_int()));
-    return Status::ok();
-  };
-  if (eos && eos->is_list()) {
-    for (const Node& id : eos->items()) DVT_TRY(add(id));
-  } else if (eos && !eos->is_null()) {
-    DVT_TRY(add(*eos));
+      return bad_format(id.origin().str() + ": \"eos_token_id\" has " + describe_value(id) +
+                        ", expected a token id");
+    if (id.as_int() >= 0 && id.as_int() < info_.vocab_size)
+      eos_ids_.push_back(static_cast<uint32_t>(id.as_int()));
+    else
+      unknown += (unknown.empty() ? "" : ", ") + std::to_string(id.as_int());
   }
+  if (!unknown.empty())
+    log_warn("model", eos->origin().str() + ": \"eos_token_id\" has " + unknown +
+                          ", expected ids of the vocabulary of " +
+                          std::to_string(info_.vocab_size) + ": no text ends there");
   return Status::ok();
 }
 

@@ -416,6 +416,18 @@ class Checkpoints(BadInput):
             (self.checkpoint() / "generation_config.json").write_text(json.dumps({"eos_token_id": value}))
             self.refused(FILE, "generation_config.json:1:", '"eos_token_id"', "expected a token id")
 
+    def test_end_ids_outside_the_vocabulary_are_a_warning(self):
+        for file, value, words in (("generation_config.json", [2, 160, -1], "160, -1"), ("config.json", 151645, "151645")):
+            path = self.checkpoint() / file
+            values = json.loads(path.read_text()) if path.exists() else {}
+            path.write_text(json.dumps({**values, "eos_token_id": value}))
+            if file == "config.json":
+                (self.folder / "m" / "generation_config.json").unlink(missing_ok=True)
+            result = self.program("logits", "m", "--ids", "1,2", "-o", "out.safetensors")
+            self.assertEqual(result.returncode, 0)
+            self.assertRegex(result.stderr.decode(), f'^warning: model: .*{file}:1:[0-9]+: "eos_token_id" has {words}, '
+                                                     "expected ids of the vocabulary of 160: no text ends there\n$")
+
     def test_a_format_that_no_plugin_reads_is_named(self):  # B032 to B035: there is no GGUF reader yet
         for data in (b"GGUF\3\0\0\0" + bytes(16), b"FUGG", b""):
             (self.folder / "m.gguf").write_bytes(data)
@@ -525,6 +537,8 @@ class Requests(BadInput):
     def test_ids_outside_the_vocabulary_are_named(self):
         self.bad(USAGE, ["logits", str(GOLDEN), "--ids", "1,160", "-o", "o"], "id 160", "vocabulary of 160")
         self.bad(USAGE, ["run", "--ids", "1,99999"], "id 99999", "vocabulary")
+        for stop in ("4096", "[0, 4096]"):
+            self.bad(USAGE, ["run", "hi", "--set", f"generate.stop_ids={stop}"], "--set generate.stop_ids", "has 4096", "vocabulary of 4096")
 
     def test_a_prompt_longer_than_the_context_says_both_numbers(self):  # B062
         self.bad(USAGE, ["run", "--set", "context=8", LONG_PROMPT], "the prompt has", "tokens", "8", "context")
