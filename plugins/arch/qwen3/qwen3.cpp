@@ -10,8 +10,9 @@ namespace dovetail::qwen3 {
 struct Config {
   int32_t n_layers, d_model, d_ff, n_heads, n_kv_heads, head_dim;
   int64_t vocab_size, max_seq_len;
-  int32_t first_window_layer;  // this layer and those after it see only `window` keys
-  int64_t window;              // 0 = no sliding window
+  int32_t first_window_layer;    // this layer and those after it see only `window` keys
+  int64_t window;                // 0 = no sliding window
+  std::vector<bool> has_window;  // one a layer, instead of first_window_layer; empty if not given
   double norm_eps;
   bool attention_bias, tied_head;
   RopeTable rope;
@@ -30,6 +31,32 @@ void check_heads(ConfigReader& in, const Config& c) {
                heads + " is not a multiple of \"num_key_value_heads\" " + std::to_string(c.n_kv_heads));
 }
 
+// Newer files name each layer's kind; the index decides in those that do not.
+std::vector<bool> read_layer_types(ConfigReader& in, int32_t n_layers, int64_t window) {
+  const Doc types = in.find("layer_types");
+  if (types.is_null()) return {};
+  std::vector<bool> has_window;
+  if (!types.is_list() || types.size() != static_cast<uint64_t>(n_layers)) {
+    in.problem(
+        types,
+        "\"layer_types\" is " +
+            (types.is_list() ? "a list of " + std::to_string(types.size()) : types.kind_name()) +
+            ", expected a list of \"num_hidden_layers\" " + std::to_string(n_layers) + " names");
+    return has_window;
+  }
+  for (uint64_t i = 0; i < types.size(); ++i) {
+    const Doc type = types.at(i);
+    const std::string name = type.is_string() ? std::string(type.as_string()) : type.kind_name();
+    has_window.push_back(window > 0 && name == "sliding_attention");
+    if (has_window.back() || name == "full_attention") continue;
+    in.problem(type, "\"layer_types\" has \"" + name + "\" for layer " + std::to_string(i) +
+                         ", expected \"full_attention\", or \"sliding_attention\" with "
+                         "\"use_sliding_window\" true");
+    break;
+  }
+  return has_window;
+}
+
 Config read_config(ConfigReader& in) {  // ours on the left, the model file's key on the right
   Config c{};
   c.n_layers = in.i32("num_hidden_layers");
@@ -46,7 +73,10 @@ Config read_config(ConfigReader& in) {  // ours on the left, the model file's ke
   c.window = in.flag_or("use_sliding_window", false) ? in.i64_or("sliding_window", 4096) : 0;
   c.first_window_layer = in.i32_or("max_window_layers", c.n_layers, 0);
   in.require_string("hidden_act", "silu", "silu");
-  if (in.problems().empty()) check_heads(in, c);
+  if (in.problems().empty()) {
+    c.has_window = read_layer_types(in, c.n_layers, c.window);
+    check_heads(in, c);
+  }
   c.rope = read_rope(in, c.head_dim, 1e6);
   return c;
 }
@@ -90,9 +120,11 @@ Tensor attention(Ops& op, const Config& c, const Layer& w, Tensor x, const Step&
   q = op.rope_half_split(op.rms_norm(q, w.q_norm, c.norm_eps), step.positions, c.rope);
   k = op.rope_half_split(op.rms_norm(k, w.k_norm, c.norm_eps), step.positions, c.rope);
   const double scale = 1.0 / std::sqrt(static_cast<double>(c.head_dim));
-  const int64_t window = layer >= c.first_window_layer ? c.window : 0;
-  Tensor y = op.attention(q, k, v, step.kv(layer), step.positions, scale, window);  // [T, H, E]
-  return op.linear(op.merge_heads(y), w.wo, w.bo);                                  // [T, D]
+  const bool has_window =
+      c.has_window.empty() ? layer >= c.first_window_layer : c.has_window[layer];
+  Tensor y = op.attention(q, k, v, step.kv(layer), step.positions, scale,
+                          has_window ? c.window : 0);  // [T, H, E]
+  return op.linear(op.merge_heads(y), w.wo, w.bo);     // [T, D]
 }
 
 Tensor feed_forward(Ops& op, const Layer& w, Tensor x) {

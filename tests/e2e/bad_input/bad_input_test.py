@@ -333,8 +333,28 @@ class Checkpoints(BadInput):
             self.checkpoint(**{"rope_parameters": None, key: value})
             self.refused(FILE, "config.json:1:")
 
+    def test_layer_types_decide_which_layers_have_a_window(self):
+        full, sliding = "full_attention", "sliding_attention"
+        window = {"use_sliding_window": True, "sliding_window": 2}
+
+        def logits_of(**config):
+            self.checkpoint(**config)
+            return self.logits()[0]
+        all_keys = logits_of(layer_types=None)
+        by_index = logits_of(layer_types=None, max_window_layers=1, **window)
+        self.assertNotEqual(by_index, all_keys)
+        self.assertEqual(logits_of(layer_types=[full] * 3), all_keys)
+        self.assertEqual(logits_of(layer_types=[full] * 3, max_window_layers=1, **window), all_keys)
+        self.assertEqual(logits_of(layer_types=[full, sliding, sliding], **window), by_index)
+        self.assertNotIn(logits_of(layer_types=[sliding, full, full], **window), (all_keys, by_index))
+        for kinds, words in (([full, sliding, full], '"sliding_attention" for layer 1, expected "full_attention"'),
+                             ([full, full, "linear_attention"], '"linear_attention" for layer 2, expected'), (["chunked_attention"] * 3, '"chunked_attention" for layer 0'),
+                             ([full, 7, full], '"an integer" for layer 1'), ([full] * 2, 'is a list of 2, expected a list of "num_hidden_layers" 3'), (full, "is a string")):
+            self.checkpoint(layer_types=kinds)
+            self.refused(FILE, "config.json:1:", '"layer_types"', words)
+
     def test_sizes_far_beyond_the_checkpoint_end_soon(self):
-        self.checkpoint(num_hidden_layers=2 ** 31 - 1)
+        self.checkpoint(num_hidden_layers=2 ** 31 - 1, layer_types=None)
         self.refused(FILE, "model.layers.3.input_layernorm.weight", "so in many more layers", n_lines=11)
         self.checkpoint(head_dim=2 ** 31 - 2)
         self.refused(FILE, "config.json:1:", "2147483646", "65536")
