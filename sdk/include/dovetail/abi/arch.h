@@ -30,7 +30,6 @@ typedef struct dvt_arch_open {
 typedef struct dvt_arch_info {
   uint32_t struct_size, n_layers;
   int64_t vocab_size, max_seq_len, d_model;
-  uint64_t flops_per_token; /* of one token at context 0: 2 per multiply-add of its weights */
 } dvt_arch_info;
 
 typedef struct dvt_arch_v1 {
