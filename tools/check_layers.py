@@ -15,7 +15,7 @@ RULES = [
     ("sdk/include/dovetail/abi/", ["dovetail/abi/", "./"]),
     ("sdk/", ["dovetail/", "./"]),
     ("kernels/", ["kernels/", "./"]),
-    ("core/", ["core/", "dovetail/abi/"]),
+    ("core/", ["core/", "dovetail/abi/", "dovetail/json_string.hpp", "dovetail/sha256.hpp"]),
     ("plugins/backend/", ["dovetail/", "kernels/", "./"]),
     ("plugins/", ["dovetail/", "./"]),
     ("tests/support/", ["dovetail/", "./"]),

@@ -5,6 +5,7 @@
 #include "core/base/json.hpp"
 
 #include <boost/json/basic_parser_impl.hpp>
+#include <dovetail/json_string.hpp>
 
 #include <algorithm>
 #include <charconv>
@@ -323,43 +324,9 @@ std::string describe(bj::error_code ec, std::string_view text, size_t offset, si
 }
 
 void write_string(std::string_view s, std::string& out) {
-  if (find_invalid_utf8(s) != std::string_view::npos) return write_string(replace_invalid_utf8(s), out);
-  static constexpr char kHex[] = "0123456789abcdef";
-  out += '"';
-  size_t run = 0;  // start of the bytes that need no escape
-  for (size_t i = 0; i < s.size(); ++i) {
-    const auto c = static_cast<unsigned char>(s[i]);
-    if (c >= 0x20 && c != '"' && c != '\\') continue;
-    out.append(s, run, i - run);
-    run = i + 1;
-    switch (c) {
-      case '"':
-        out += "\\\"";
-        break;
-      case '\\':
-        out += "\\\\";
-        break;
-      case '\b':
-        out += "\\b";
-        break;
-      case '\f':
-        out += "\\f";
-        break;
-      case '\n':
-        out += "\\n";
-        break;
-      case '\r':
-        out += "\\r";
-        break;
-      case '\t':
-        out += "\\t";
-        break;
-      default:
-        out += {'\\', 'u', '0', '0', kHex[c >> 4], kHex[c & 15]};
-    }
-  }
-  out.append(s, run);
-  out += '"';
+  const bool is_utf8 = find_invalid_utf8(s) == std::string_view::npos;
+  if (is_utf8) return append_json_string(s, out);
+  append_json_string(replace_invalid_utf8(s), out);
 }
 
 bool is_integer_text(std::string_view s) {

@@ -2,6 +2,8 @@
 // kAlign. The header repeats what the name hashes, so that a file can be listed and checked.
 #include "core/model/repack_cache.hpp"
 
+#include <dovetail/sha256.hpp>
+
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -10,7 +12,6 @@
 
 #include "core/base/json.hpp"
 #include "core/base/log.hpp"
-#include "core/base/sha256.hpp"
 #include "core/plugin/search.hpp"
 
 namespace dovetail::core {

@@ -6,6 +6,7 @@
 #include <linux/fs.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
+#include <dovetail/sha256.hpp>
 
 #include <algorithm>
 #include <set>
@@ -13,7 +14,6 @@
 #include <vector>
 
 #include "core/base/files.hpp"
-#include "core/base/sha256.hpp"
 #include "core/plugin/libraries.hpp"
 
 namespace dovetail::core {

@@ -2,6 +2,7 @@
 #include "core/plugin/registry.hpp"
 
 #include <fnmatch.h>
+#include <dovetail/sha256.hpp>
 
 #include <algorithm>
 #include <cstring>
@@ -11,7 +12,6 @@
 
 #include "core/base/log.hpp"
 #include "core/base/nearest.hpp"
-#include "core/base/sha256.hpp"
 #include "core/plugin/library.hpp"
 #include "core/plugin/private_copy.hpp"
 

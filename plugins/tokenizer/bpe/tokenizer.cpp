@@ -1,12 +1,13 @@
 #include "tokenizer.hpp"
 
+#include <dovetail/sha256.hpp>
+
 #include <algorithm>
 
 #include "byte_symbols.hpp"
 #include "error.hpp"
 #include "nfc.hpp"
 #include "repair_utf8.hpp"
-#include "sha256.hpp"
 #include "utf8.hpp"
 
 namespace dovetail::bpe {
@@ -268,14 +269,10 @@ uint32_t Tokenizer::find(std::string_view text) const {
 }
 
 std::array<uint8_t, 32> Tokenizer::identity() const {
-  Sha256 hash;
+  std::string said = "dovetail.bpe/1\n" + settings_;
   const auto number = [&](uint32_t v) {
-    char bytes[4];
-    for (int i = 0; i < 4; ++i) bytes[i] = static_cast<char>(v >> 8 * i);
-    hash.add({bytes, sizeof bytes});
+    for (int i = 0; i < 4; ++i) said += static_cast<char>(v >> 8 * i);
   };
-  hash.add("dovetail.bpe/1\n");
-  hash.add(settings_);
   const Vocabulary& vocabulary = model_.vocabulary();
   number(vocabulary.n_tokens());
   for (uint32_t id = 0; id < vocabulary.n_ids(); ++id) {
@@ -283,14 +280,14 @@ std::array<uint8_t, 32> Tokenizer::identity() const {
     if (!content) continue;
     number(id);
     number(static_cast<uint32_t>(content->size()));
-    hash.add(*content);
+    said += *content;
   }
   model_.for_each_merge([&](uint32_t left, uint32_t right, uint32_t result) {
     number(left);
     number(right);
     number(result);
   });
-  return hash.finish();
+  return sha256(std::as_bytes(std::span(said)));
 }
 
 }  // namespace dovetail::bpe

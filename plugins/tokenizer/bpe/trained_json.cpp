@@ -1,30 +1,15 @@
 // Writing what the trainer learnt as a tokenizer.json.
+#include <dovetail/json_string.hpp>
+
 #include "trainer.hpp"
 
 namespace dovetail::bpe {
 namespace {
 
 std::string quoted(std::string_view s) {
-  static const char kHex[] = "0123456789abcdef";
-  std::string out = "\"";
-  for (const char c : s) {
-    const auto byte = static_cast<uint8_t>(c);
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += c;
-    } else if (c == '\n') {
-      out += "\\n";
-    } else if (c == '\r') {
-      out += "\\r";
-    } else if (c == '\t') {
-      out += "\\t";
-    } else if (byte < 0x20) {
-      out += std::string("\\u00") + kHex[byte >> 4] + kHex[byte & 15];
-    } else {
-      out += c;
-    }
-  }
-  return out + "\"";
+  std::string out;
+  append_json_string(s, out);
+  return out;
 }
 
 std::string byte_level(bool trim_offsets, bool use_regex) {

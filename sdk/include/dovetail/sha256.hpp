@@ -1,13 +1,18 @@
-// SHA-256 as FIPS 180-4 writes it down, one block at a time.
-#include "core/base/sha256.hpp"
+// SHA-256, to know a file, or what a plugin read, by its content.
+#pragma once
 
+#include <array>
 #include <bit>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
+#include <span>
+#include <string>
 
-namespace dovetail::core {
-namespace {
+namespace dovetail {
+namespace sha256_detail {
 
-constexpr std::array<uint32_t, 64> kRound = {
+inline constexpr std::array<uint32_t, 64> kRound = {
     0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
     0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
     0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da,
@@ -19,11 +24,11 @@ constexpr std::array<uint32_t, 64> kRound = {
 
 using State = std::array<uint32_t, 8>;
 
-uint32_t load_big_endian(const uint8_t* p) {
+inline uint32_t load_big_endian(const uint8_t* p) {
   return uint32_t{p[0]} << 24 | uint32_t{p[1]} << 16 | uint32_t{p[2]} << 8 | p[3];
 }
 
-void add_block(State& state, const uint8_t* block) {
+inline void add_block(State& state, const uint8_t* block) {
   std::array<uint32_t, 64> w;
   for (size_t t = 0; t < 16; ++t) w[t] = load_big_endian(block + 4 * t);
   for (size_t t = 16; t < 64; ++t) {
@@ -43,14 +48,15 @@ void add_block(State& state, const uint8_t* block) {
   for (size_t i = 0; i < 8; ++i) state[i] += change[i];
 }
 
-}  // namespace
+}  // namespace sha256_detail
 
-std::array<uint8_t, 32> sha256(std::span<const std::byte> data) {
-  State state = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
-                 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+/// source  FIPS 180-4, section 6.2.
+inline std::array<uint8_t, 32> sha256(std::span<const std::byte> data) {
+  sha256_detail::State state = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
+                                0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
   const auto* p = reinterpret_cast<const uint8_t*>(data.data());
   const size_t n_whole = data.size() / 64;
-  for (size_t i = 0; i < n_whole; ++i) add_block(state, p + 64 * i);
+  for (size_t i = 0; i < n_whole; ++i) sha256_detail::add_block(state, p + 64 * i);
 
   uint8_t tail[128] = {};
   const size_t n_rest = data.size() % 64;
@@ -59,14 +65,15 @@ std::array<uint8_t, 32> sha256(std::span<const std::byte> data) {
   const size_t n_tail = n_rest < 56 ? 64 : 128;
   const uint64_t n_bits = uint64_t{data.size()} * 8;
   for (size_t i = 0; i < 8; ++i) tail[n_tail - 1 - i] = static_cast<uint8_t>(n_bits >> (8 * i));
-  for (size_t at = 0; at < n_tail; at += 64) add_block(state, tail + at);
+  for (size_t at = 0; at < n_tail; at += 64) sha256_detail::add_block(state, tail + at);
 
   std::array<uint8_t, 32> out;
   for (size_t i = 0; i < 32; ++i) out[i] = static_cast<uint8_t>(state[i / 4] >> (24 - 8 * (i % 4)));
   return out;
 }
 
-std::string sha256_hex(std::span<const std::byte> data) {
+/// The same as 64 lower-case hexadecimal digits.
+inline std::string sha256_hex(std::span<const std::byte> data) {
   constexpr char kDigits[] = "0123456789abcdef";
   std::string out;
   for (const uint8_t byte : sha256(data)) {
@@ -76,4 +83,4 @@ std::string sha256_hex(std::span<const std::byte> data) {
   return out;
 }
 
-}  // namespace dovetail::core
+}  // namespace dovetail
