@@ -17,8 +17,8 @@ dvt_code find_tensor(void* self, dvt_str name, dvt_str* format, uint32_t* ndim, 
 uint64_t count_tensors(void* self) noexcept { return static_cast<const Checkpoint*>(self)->tensors().size(); }
 
 uint64_t element_bytes(std::string_view format) {
-  if (format == "f64" || format == "i64" || format == "u64") return 8;
-  if (format == "f32" || format == "i32" || format == "u32") return 4;
+  if (format == "float64" || format == "i64" || format == "u64") return 8;
+  if (format == "float32" || format == "i32" || format == "u32") return 4;
   if (format == "bf16" || format == "f16" || format == "i16" || format == "u16") return 2;
   if (format == "i8" || format == "u8" || format == "bool" || format == "f8_e4m3" || format == "f8_e5m2") return 1;
   return 0;

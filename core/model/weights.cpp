@@ -177,7 +177,7 @@ std::vector<Promotion::Range> Weights::streamed(const RepackCache& cache) const 
 
 bool Weights::is_float32() const {
   for (const dvt_weight_use& use : uses_)
-    if (is_matrix(use)) return text_of(use.stored) == "f32";
+    if (is_matrix(use)) return text_of(use.stored) == "float32";
   return true;
 }
 

@@ -141,7 +141,7 @@ TEST_P(BackendContract, RunsCoreOpsAndSaysWhyNotOthers) {
 }
 
 TEST_P(BackendContract, PlansTheSameEachTime) {
-  for (const char* format : {"f32", "bf16", "f16"}) {
+  for (const char* format : {"float32", "bf16", "f16"}) {
     SCOPED_TRACE(format);
     BackendRig rig(*plugin_, {.format = format});
     const std::vector<dvt_weight_use> uses = rig.uses();
@@ -177,7 +177,7 @@ TEST_P(BackendContract, RefusesFormatsThatItCannotCompute) {
   use.stored = abi_text("no such format");
   expect_refused(table_->plan(rig.context(), call, &use, &plan, 1), call, DVT_EUNSUPPORTED,
                  "stored");
-  use.stored = abi_text("f32");
+  use.stored = abi_text("float32");
   use.wanted = abi_text("no such format");
   expect_refused(table_->plan(rig.context(), call, &use, &plan, 1), call, DVT_EUNSUPPORTED,
                  "wanted");
@@ -185,7 +185,7 @@ TEST_P(BackendContract, RefusesFormatsThatItCannotCompute) {
 
 TEST_P(BackendContract, PacksTheSameBytesEachTimeAndNoMore) {
   constexpr size_t kGuard = 64;
-  for (const char* format : {"f32", "bf16", "f16"}) {
+  for (const char* format : {"float32", "bf16", "f16"}) {
     BackendRig rig(*plugin_, {.format = format});
     const std::vector<dvt_weight_use> uses = rig.uses();
     const std::vector<dvt_weight_plan> plans = rig.plan(uses);
@@ -257,7 +257,7 @@ TEST_P(BackendContract, TakesTheMemoryThatItEstimates) {
 TEST_P(BackendContract, ComputesWhatTheOpsMean) {
   const std::vector<int32_t> tokens = some_tokens(23, 1);
   const SmallModel::Answer expected = small_model().answer(tokens);
-  for (const char* format : {"f32", "bf16", "f16"}) {
+  for (const char* format : {"float32", "bf16", "f16"}) {
     BackendRig rig(*plugin_, {.format = format});
     rig.load();
     if (HasFatalFailure()) return;
@@ -332,7 +332,7 @@ TEST_P(BackendContract, ShowsObservedValuesThatAreViewsOfOthers) {
 
 TEST_P(BackendContract, GivesTheSameBytesAloneInABatchAndInPieces) {
   for (const uint32_t kv_dtype : {uint32_t{DVT_F32}, uint32_t{DVT_BF16}})
-    for (const char* format : {"f32", "bf16"}) {
+    for (const char* format : {"float32", "bf16"}) {
       SCOPED_TRACE(std::string(format) + ", cache " + std::to_string(kv_dtype));
       const std::vector<int32_t> a = some_tokens(19, 5), b = some_tokens(7, 6),
                                  c = some_tokens(12, 7);

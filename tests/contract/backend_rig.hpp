@@ -38,7 +38,7 @@ using Rows = std::vector<std::vector<float>>;
 
 /// What a rig may do otherwise.
 struct RigOptions {
-  std::string format = "f32";  // of the weights
+  std::string format = "float32";  // of the weights
   uint32_t kv_dtype = DVT_F32;
   bool decompose_all = false;  // run composite ops by their definitions
   std::vector<std::string> observed = {};

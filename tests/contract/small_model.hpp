@@ -62,7 +62,7 @@ class SmallModel {
 
   const std::map<std::string, Weight>& weights() const { return weights_; }
 
-  /// The weight's bytes as a checkpoint of this format ("f32", "bf16", "f16") has them.
+  /// The weight's bytes as a checkpoint of this format ("float32", "bf16", "f16") has them.
   static std::vector<uint8_t> stored(const Weight& w, const std::string& format) {
     std::vector<uint8_t> out;
     for (const float v : w.values) {
@@ -70,7 +70,7 @@ class SmallModel {
       std::memcpy(&bits, &v, sizeof bits);
       if (format == "bf16") bits >>= 16;
       if (format == "f16") bits = half(v);
-      for (size_t i = 0; i < (format == "f32" ? 4 : 2); ++i)
+      for (size_t i = 0; i < (format == "float32" ? 4 : 2); ++i)
         out.push_back(static_cast<uint8_t>(bits >> 8 * i));
     }
     return out;

@@ -25,7 +25,7 @@ class RepackCacheTest : public testing::Test {
     file_ = *File::open(root_ / "weights");
     const auto bytes = *file_->map();
     tensor_.name = "a";
-    tensor_.format = "f32";
+    tensor_.format = "float32";
     tensor_.bytes = bytes;
     tensor_.source = file_.get();
     set_log_level(LogLevel::kError);

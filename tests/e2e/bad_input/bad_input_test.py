@@ -425,6 +425,17 @@ class Checkpoints(BadInput):
             self.checkpoint(**config)
             self.refused(FILE, "config.json:1:", 'dtype" is', "expected auto, float32")
 
+    def test_weights_may_be_asked_for_as_they_are_stored(self):
+        self.checkpoint()  # of float32
+        expected = self.logits()
+        self.assertEqual(self.logits("--set", "backend.weights=float32"), expected)
+        self.assertEqual(self.logits("--set", "backend.weights={default: float32}"), expected)
+        self.assertNotEqual(self.logits("--set", "backend.weights={default: float32, lm_head: int8}"), expected)
+        for other in ("f32", "bf16"):
+            for backend in ("cpu", "reference"):
+                self.bad(UNSUPPORTED, ["plan", "m", "--set", f"backend.weights={other}", "--set", f"backend.plugin={backend}"],
+                         f'stored as "float32", wanted as "{other}"', "float32, bf16 and f16 as they are stored", "int8, int4 and int4q")
+
     def test_wrong_documents_beside_the_tensors_are_named(self):
         for file in ("generation_config.json", "tokenizer.json", "tokenizer_config.json"):
             (self.checkpoint() / file).write_text("{")

@@ -15,7 +15,7 @@ extern "C" {
 typedef struct dvt_catalogue_v1 {
   uint32_t struct_size, flags;
   void* self;
-  /* DVT_EINVAL when there is no such tensor. format: "bf16", "f32", ... [any] */
+  /* DVT_EINVAL when there is no such tensor. format: "bf16", "float32", ... [any] */
   dvt_code (*find)(void* self, dvt_str name, dvt_str* format, uint32_t* ndim, int64_t shape[DVT_MAX_DIMS]) DVT_NX;
   uint64_t (*count)(void* self) DVT_NX;
 } dvt_catalogue_v1;

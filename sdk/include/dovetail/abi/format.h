@@ -21,7 +21,7 @@ typedef struct dvt_format_open {
 typedef struct dvt_tensor {
   uint32_t struct_size, ndim;
   dvt_str name;   /* canonical */
-  dvt_str format; /* "bf16", "f32", "f16", "i64", "q4_k", ... */
+  dvt_str format; /* "bf16", "float32", "f16", "i64", "q4_k", ... */
   int64_t shape[DVT_MAX_DIMS];
   dvt_file file;
   uint64_t offset, bytes; /* in that file */
