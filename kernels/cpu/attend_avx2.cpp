@@ -1,7 +1,8 @@
 // attend for AVX2 + FMA; contract in kernels/attend.hpp, oracle in kernels/ref/attend.cpp.
 // Decode is bound by memory: a tile of keys and values is read once for all heads of the group.
 // Prefill is bound by arithmetic: up to kMaxRows (token, head) rows share each tile, three at a
-// time, as tiles of 3 rows x 4 keys for the scores and of 3 rows x 32 columns for the values.
+// time, as tiles of 3 rows x 4 keys for the scores and of 3 rows x 32 columns for the values; with
+// more than three rows a piece of the tile that stays in L1 is widened once for all of them.
 // A row's own arithmetic is the same whatever it is grouped with; the row of out is its running
 // sum. Built with -mavx2 -mfma: C headers and intrinsics only (a test finds no weak symbols here).
 #include <math.h>
@@ -14,7 +15,13 @@ namespace {
 
 constexpr int kTileRows = 3;
 constexpr int kTileKeys = 4;
-constexpr int64_t kMaxRows = 48;
+constexpr int64_t kMaxRows = 96;
+constexpr int kVectors = 4;  // of columns of values at once
+constexpr int64_t kColumns = kVectors * kLanes;
+constexpr int64_t kWideKeys = 16;                      // keys that are widened at once
+constexpr int64_t kWideDim = 256;                      // longer rows are read as they are stored
+constexpr int64_t kWideFloats = kWideKeys * kWideDim;  // of keys, or kColumns of a tile's values
+static_assert(kColumns * kAttendTile <= kWideFloats);
 
 int64_t min_of(int64_t a, int64_t b) {
   return a < b ? a : b;
@@ -22,6 +29,12 @@ int64_t min_of(int64_t a, int64_t b) {
 int64_t max_of(int64_t a, int64_t b) {
   return a > b ? a : b;
 }
+
+/// A number that is known when this is compiled.
+template <int kValue>
+struct Count {
+  static constexpr int value = kValue;
+};
 
 /// One (token, head) pair: its operands, the keys [begin, end) that it sees, its running softmax.
 struct Row {
@@ -59,6 +72,13 @@ void find_tile(Tile<Element>& tile, const KvLayout& layout, const Element* k, co
   for (int64_t j = n; j < n + kTileKeys; ++j) tile.key[j] = tile.key[n - 1];
 }
 
+/// Stores scale * sums of four keys (or n_keys, when fewer) as a row's scores.
+void store_scores(float* scores, const __m256* sums, int64_t n_keys, float scale) {
+  const __m128 sum = reduce4(sums[0], sums[1], sums[2], sums[3]);
+  const __m128i mask = _mm256_castsi256_si128(first_lanes(min_of(n_keys, kTileKeys)));
+  _mm_maskstore_ps(scores, mask, _mm_mul_ps(sum, _mm_set1_ps(scale)));
+}
+
 /// scores[r * kAttendTile + 0..3] = scale * q of row r times four keys (or n_keys, when fewer). One
 /// (row, key) pair adds in eight lanes over head_dim, as linear does.
 template <int kRows, class Element>
@@ -79,11 +99,51 @@ void score_keys(float* scores, const Row* rows, const Element* const* keys, int6
   int64_t i = 0;
   for (; i + kLanes <= head_dim; i += kLanes) step([&](const auto* p) { return load(p + i); });
   if (i < head_dim) step([&](const auto* p) { return load_first(p + i, head_dim - i); });
+#pragma GCC unroll 3
+  for (int r = 0; r < kRows; ++r) store_scores(scores + r * kAttendTile, acc[r], n_keys, scale);
+}
 
-  const __m128i mask = _mm256_castsi256_si128(first_lanes(min_of(n_keys, kTileKeys)));
+/// The same with keys that widen_keys has laid out.
+template <int kRows>
+void score_wide_keys(float* scores, const Row* rows, const float* keys, int64_t n_keys,
+                     int64_t head_dim, float scale) {
+  __m256 acc[kRows][kTileKeys];
   for (int r = 0; r < kRows; ++r) {
-    const __m128 sum = reduce4(acc[r][0], acc[r][1], acc[r][2], acc[r][3]);
-    _mm_maskstore_ps(scores + r * kAttendTile, mask, _mm_mul_ps(sum, _mm_set1_ps(scale)));
+    for (int j = 0; j < kTileKeys; ++j) acc[r][j] = _mm256_setzero_ps();
+  }
+  for (int64_t i = 0; i < head_dim; i += kLanes, keys += kTileKeys * kLanes) {
+    __m256 q[kRows];
+    for (int r = 0; r < kRows; ++r) q[r] = load(rows[r].q + i);
+    for (int j = 0; j < kTileKeys; ++j) {
+      const __m256 key = _mm256_load_ps(keys + j * kLanes);
+      for (int r = 0; r < kRows; ++r) acc[r][j] = _mm256_fmadd_ps(q[r], key, acc[r][j]);
+    }
+  }
+#pragma GCC unroll 3
+  for (int r = 0; r < kRows; ++r) store_scores(scores + r * kAttendTile, acc[r], n_keys, scale);
+}
+
+/// Widens n keys into [group of 4 keys][step of 8 columns][key][8]; a last group of fewer keys is
+/// filled up with the last one. head_dim is a multiple of 8.
+template <class Element>
+void widen_keys(float* wide, const Element* const* keys, int64_t n, int64_t head_dim) {
+  for (int64_t j = 0; j < (n + kTileKeys - 1) / kTileKeys * kTileKeys; ++j) {
+    const Element* from = keys[min_of(j, n - 1)];
+    float* to = wide + j / kTileKeys * kTileKeys * head_dim + j % kTileKeys * kLanes;
+    for (int64_t i = 0; i < head_dim; i += kLanes, to += kTileKeys * kLanes) {
+      _mm256_store_ps(to, load(from + i));
+    }
+  }
+}
+
+/// Widens columns [0, n_columns) of n values into [value][n_columns].
+template <class Element>
+void widen_values(float* wide, const Element* const* values, int64_t n, int64_t column,
+                  int64_t n_columns) {
+  for (int64_t j = 0; j < n; ++j) {
+    for (int64_t i = 0; i < n_columns; i += kLanes, wide += kLanes) {
+      _mm256_store_ps(wide, load(values[j] + column + i));
+    }
   }
 }
 
@@ -119,106 +179,165 @@ void weigh(float* p, Row& row, const Tile<Element>& tile, int64_t head_dim) {
   }
 }
 
-/// out[r][columns] += sum over positions [begin, end), ascending, of p[r][pos] *
-/// value[pos][columns]; load_from(p, c) and store_to(p, c, value) reach vector c of kVectors in a
-/// row of head_dim columns.
-template <int kRows, int kVectors, class Element, class Load, class Save>
-void add_columns(const Row* rows, const float* p, const Tile<Element>& tile, int64_t begin,
-                 int64_t end, const Load& load_from, const Save& store_to) {
-  __m256 acc[kRows][kVectors];
+/// out[r][columns] += sum over keys [begin, end), ascending, of p[r][key] * value_at(key)[columns],
+/// keys counted from the tile's start; load_from(p, c) and store_to(p, c, value) reach vector c of
+/// kCount.
+template <int kRows, int kCount, class ValueAt, class Load, class Save>
+void add_columns(const Row* rows, int64_t column, const float* p, int64_t begin, int64_t end,
+                 const ValueAt& value_at, const Load& load_from, const Save& store_to) {
+  if (begin >= end) return;
+  __m256 acc[kRows][kCount];
   for (int r = 0; r < kRows; ++r) {
-    for (int c = 0; c < kVectors; ++c) acc[r][c] = load_from(rows[r].out, c);
+    for (int c = 0; c < kCount; ++c) acc[r][c] = load_from(rows[r].out + column, c);
   }
-  for (int64_t pos = begin; pos < end; ++pos) {
-    const Element* from = tile.value[pos - tile.begin];
-    const float* weights = p + (pos - tile.start);
-    __m256 value[kVectors];
-    for (int c = 0; c < kVectors; ++c) value[c] = load_from(from, c);
-    for (int r = 0; r < kRows; ++r) {
-      const __m256 weight = _mm256_set1_ps(weights[r * kAttendTile]);
-      for (int c = 0; c < kVectors; ++c) acc[r][c] = _mm256_fmadd_ps(weight, value[c], acc[r][c]);
+  for (int64_t j = begin; j < end; ++j) {
+    const auto* from = value_at(j);
+    __m256 weight[kRows];
+    for (int r = 0; r < kRows; ++r) weight[r] = _mm256_broadcast_ss(p + r * kAttendTile + j);
+    for (int c = 0; c < kCount; ++c) {
+      const __m256 value = load_from(from, c);
+      for (int r = 0; r < kRows; ++r) acc[r][c] = _mm256_fmadd_ps(weight[r], value, acc[r][c]);
     }
   }
   for (int r = 0; r < kRows; ++r) {
-    for (int c = 0; c < kVectors; ++c) store_to(rows[r].out, c, acc[r][c]);
+    for (int c = 0; c < kCount; ++c) store_to(rows[r].out + column, c, acc[r][c]);
   }
 }
 
-/// All columns: 32 at a time, then 8, then what is left.
-template <int kRows, class Element>
-void add_values(const Row* rows, const float* p, const Tile<Element>& tile, int64_t begin,
-                int64_t end, int64_t head_dim) {
-  if (begin >= end) return;
-  int64_t i = 0;
-  const auto load_eight = [&](const auto* from, int c) { return load(from + i + c * kLanes); };
-  const auto store_eight = [&](float* to, int c, __m256 sum) {
-    _mm256_storeu_ps(to + i + c * kLanes, sum);
+/// The same for the keys of a tile that each row sees. Later rows begin and end no earlier: what a
+/// row sees before the last row begins or after the first row ends it takes alone, the part between
+/// together with the others, ascending for each.
+template <int kRows, int kCount, class Element, class ValueAt, class Load, class Save>
+void merge_columns(const Row* rows, int64_t column, const float* p, const Tile<Element>& tile,
+                   const ValueAt& value_at, const Load& load_from, const Save& store_to) {
+  const int64_t all_begin = min_of(max_of(rows[kRows - 1].begin, tile.begin), tile.end);
+  const int64_t all_end = max_of(all_begin, min_of(rows[0].end, tile.end));
+  const auto alone = [&](int r, int64_t begin, int64_t end) {
+    add_columns<1, kCount>(rows + r, column, p + r * kAttendTile,
+                           max_of(rows[r].begin, begin) - tile.start,
+                           min_of(rows[r].end, end) - tile.start, value_at, load_from, store_to);
   };
-  for (; i + 4 * kLanes <= head_dim; i += 4 * kLanes) {
-    add_columns<kRows, 4>(rows, p, tile, begin, end, load_eight, store_eight);
-  }
-  for (; i + kLanes <= head_dim; i += kLanes) {
-    add_columns<kRows, 1>(rows, p, tile, begin, end, load_eight, store_eight);
-  }
-  if (i == head_dim) return;
-  const auto load_rest = [&](const auto* from, int) { return load_first(from + i, head_dim - i); };
-  const auto store_rest = [&](float* to, int, __m256 sum) {
-    store_first(to + i, sum, head_dim - i);
-  };
-  add_columns<kRows, 1>(rows, p, tile, begin, end, load_rest, store_rest);
+  for (int r = 0; r < kRows; ++r) alone(r, tile.begin, all_begin);
+  add_columns<kRows, kCount>(rows, column, p, all_begin - tile.start, all_end - tile.start,
+                             value_at, load_from, store_to);
+  for (int r = 0; r < kRows; ++r) alone(r, all_end, tile.end);
 }
 
-/// Later rows begin and end no earlier. What a row sees before the last row begins or after the
-/// first row ends it takes alone, the part between together with the others: ascending for each.
+/// kCount whole vectors of columns.
+template <int kRows, int kCount, class Element, class ValueAt>
+void merge_vectors(const Row* rows, int64_t column, const float* p, const Tile<Element>& tile,
+                   const ValueAt& value_at) {
+  merge_columns<kRows, kCount>(
+      rows, column, p, tile, value_at,
+      [](const auto* from, int c) { return load(from + c * kLanes); },
+      [](float* to, int c, __m256 sum) { _mm256_storeu_ps(to + c * kLanes, sum); });
+}
+
+/// All columns of a tile's values, as they are stored: 32 at a time, then 8, then what is left.
 template <int kRows, class Element>
 void merge_values(const Row* rows, const float* p, const Tile<Element>& tile, int64_t head_dim) {
-  const int64_t begin = max_of(rows[kRows - 1].begin, tile.begin);
-  const int64_t end = max_of(begin, min_of(rows[0].end, tile.end));
-  for (int r = 0; r < kRows; ++r) {
-    add_values<1>(rows + r, p + r * kAttendTile, tile, max_of(rows[r].begin, tile.begin),
-                  min_of(min_of(rows[r].end, tile.end), begin), head_dim);
+  int64_t i = 0;
+  const int64_t skipped = tile.begin - tile.start;
+  const auto value_at = [&](int64_t j) { return tile.value[j - skipped] + i; };
+  for (; i + kColumns <= head_dim; i += kColumns) {
+    merge_vectors<kRows, kVectors>(rows, i, p, tile, value_at);
   }
-  add_values<kRows>(rows, p, tile, begin, min_of(end, tile.end), head_dim);
-  for (int r = 0; r < kRows; ++r) {
-    add_values<1>(rows + r, p + r * kAttendTile, tile, end, min_of(rows[r].end, tile.end),
-                  head_dim);
+  for (; i + kLanes <= head_dim; i += kLanes) {
+    merge_vectors<kRows, 1>(rows, i, p, tile, value_at);
   }
+  if (i == head_dim) return;
+  const int64_t rest = head_dim - i;
+  merge_columns<kRows, 1>(
+      rows, i, p, tile, value_at, [&](const auto* from, int) { return load_first(from, rest); },
+      [&](float* to, int, __m256 sum) { store_first(to, sum, rest); });
 }
 
-/// Starts to fetch four value rows (or n_rows, when fewer), which lie elsewhere than the keys that
-/// are at work meanwhile.
+/// Starts to fetch rows of keys or values, while others are at work.
 template <class Element>
-void fetch_values(const Element* const* values, int64_t n_rows, int64_t head_dim) {
+void fetch(const Element* const* rows, int64_t n_rows, int64_t head_dim) {
   const int64_t n_bytes = head_dim * static_cast<int64_t>(sizeof(Element));
-  for (int64_t j = 0; j < kTileKeys && j < n_rows; ++j) {
-    const char* row = reinterpret_cast<const char*>(values[j]);
+  for (int64_t j = 0; j < n_rows; ++j) {
+    const char* row = reinterpret_cast<const char*>(rows[j]);
     for (int64_t at = 0; at < n_bytes; at += 64) _mm_prefetch(row + at, _MM_HINT_T0);
   }
 }
 
-template <int kRows, class Element>
-void attend_tile(Row* rows, const Tile<Element>& tile, int64_t head_dim, float scale,
-                 bool fetches) {
-  float p[kRows * kAttendTile];  // scores, then weights, by position - tile.start
-
-  const int64_t n_keys = tile.end - tile.begin;
-  for (int64_t j = 0; j < n_keys; j += kTileKeys) {
-    if (fetches) fetch_values(tile.value + j, n_keys - j, head_dim);
-    score_keys<kRows>(p + (tile.begin - tile.start) + j, rows, tile.key + j,
-                      tile.end - tile.begin - j, head_dim, scale);
-  }
-  for (int r = 0; r < kRows; ++r) {
+template <class Element>
+void weigh_rows(float* p, Row* rows, int64_t n_rows, const Tile<Element>& tile, int64_t head_dim) {
+  for (int64_t r = 0; r < n_rows; ++r) {
     if (rows[r].begin < tile.end && tile.begin < rows[r].end) {
       weigh(p + r * kAttendTile, rows[r], tile, head_dim);
     }
   }
+}
+
+/// A tile for up to three rows, straight from the cache.
+template <int kRows, class Element>
+void attend_tile(Row* rows, const Tile<Element>& tile, int64_t head_dim, float scale) {
+  float p[kRows * kAttendTile];  // scores, then weights, by position - tile.start
+  const int64_t n_keys = tile.end - tile.begin;
+  for (int64_t j = 0; j < n_keys; j += kTileKeys) {
+    fetch(tile.value + j, min_of(kTileKeys, n_keys - j), head_dim);
+    score_keys<kRows>(p + (tile.begin - tile.start) + j, rows, tile.key + j, n_keys - j, head_dim,
+                      scale);
+  }
+  weigh_rows(p, rows, kRows, tile, head_dim);
   merge_values<kRows>(rows, p, tile, head_dim);
+}
+
+/// Calls fn with three rows at a time, as an integral constant, and with what is left.
+template <class Fn>
+void by_threes(int64_t n_rows, const Fn& fn) {
+  int64_t r = 0;
+  for (; r + kTileRows <= n_rows; r += kTileRows) fn(Count<kTileRows>(), r);
+  if (n_rows - r == 2) fn(Count<2>(), r);
+  if (n_rows - r == 1) fn(Count<1>(), r);
+}
+
+/// A tile for up to kMaxRows rows, which share what is widened of it. head_dim is a multiple of 8
+/// and at most kWideDim.
+template <class Element>
+void attend_wide_tile(Row* rows, int64_t n_rows, const Tile<Element>& tile, int64_t head_dim,
+                      float scale) {
+  float p[kMaxRows * kAttendTile];
+  alignas(32) float wide[kWideFloats];
+  const int64_t n_keys = tile.end - tile.begin;
+  for (int64_t j = 0; j < n_keys; j += kWideKeys) {
+    const int64_t n = min_of(kWideKeys, n_keys - j);
+    widen_keys(wide, tile.key + j, n, head_dim);
+    fetch(tile.key + j + n, min_of(kWideKeys, n_keys - j - n), head_dim);
+    fetch(tile.value + j, n, head_dim);
+    by_threes(n_rows, [&](auto count, int64_t r) {
+      const int64_t seen = min_of(n, rows[r + count.value - 1].end - tile.begin - j);
+      float* scores = p + r * kAttendTile + (tile.begin - tile.start) + j;
+      for (int64_t g = 0; g < seen; g += kTileKeys) {
+        score_wide_keys<count.value>(scores + g, rows + r, wide + g * head_dim, n - g, head_dim,
+                                     scale);
+      }
+    });
+  }
+  weigh_rows(p, rows, n_rows, tile, head_dim);
+  int64_t i = 0;
+  const auto merge = [&](auto n_vectors) {
+    constexpr int64_t kWidth = n_vectors.value * kLanes;
+    widen_values(wide, tile.value, n_keys, i, kWidth);
+    by_threes(n_rows, [&](auto count, int64_t r) {
+      merge_vectors<count.value, n_vectors.value>(
+          rows + r, i, p + r * kAttendTile, tile,
+          [&](int64_t j) { return wide + (j - (tile.begin - tile.start)) * kWidth; });
+    });
+    i += kWidth;
+  };
+  while (i + kColumns <= head_dim) merge(Count<kVectors>());
+  while (i < head_dim) merge(Count<1>());
 }
 
 /// Rows of one block, tile after tile.
 template <class Element>
 void attend_block(Row* rows, int64_t n_rows, const AttendTask& task, const KvLayout& layout,
                   const Element* k, const Element* v, const uint32_t* page_table) {
+  const bool widens =
+      n_rows > kTileRows && layout.head_dim <= kWideDim && layout.head_dim % kLanes == 0;
   int64_t begin = rows[0].begin;  // later rows begin and end no earlier
   const int64_t end = rows[n_rows - 1].end;
   Tile<Element> tile;
@@ -227,14 +346,12 @@ void attend_block(Row* rows, int64_t n_rows, const AttendTask& task, const KvLay
     tile.begin = begin;
     tile.end = min_of(end, tile.start + kAttendTile);
     find_tile(tile, layout, k, v, page_table, task.kv_head);
-    for (int64_t r = 0; r < n_rows; r += kTileRows) {
-      const int64_t left = n_rows - r;
-      if (left >= 3)
-        attend_tile<3>(rows + r, tile, layout.head_dim, task.scale, r == 0);
-      else if (left == 2)
-        attend_tile<2>(rows + r, tile, layout.head_dim, task.scale, r == 0);
-      else
-        attend_tile<1>(rows + r, tile, layout.head_dim, task.scale, r == 0);
+    if (widens) {
+      attend_wide_tile(rows, n_rows, tile, layout.head_dim, task.scale);
+    } else {
+      by_threes(n_rows, [&](auto count, int64_t r) {
+        attend_tile<count.value>(rows + r, tile, layout.head_dim, task.scale);
+      });
     }
     begin = tile.end;
   }

@@ -19,9 +19,10 @@ constexpr int64_t kAheadBytes = 2048;  // rows lie one after another: fetch the 
 constexpr int64_t kPackTokens = 9;     // from here on widening once beats widening in every tile
 constexpr int64_t kPanelRows = 8;      // two tiles share each read of x
 constexpr int64_t kPanelLen = 512;     // 8 rows x 512 floats are 16 KiB: half of a small L1
-constexpr int64_t kMaxBlock = 96;      // tokens; 24 KiB of partial sums on the stack
+constexpr int64_t kMaxBlock = 129;     // tokens; 32 KiB of partial sums on the stack
 constexpr int64_t kMinBlock = 24;
-constexpr int64_t kBlockFloats = 96 * 1024;  // of x, so that a block stays in a 512 KiB L2
+constexpr int64_t kBlockFloats = 192 * 1024;  // of x, read at 8 bytes a cycle: L2, or a near L3
+constexpr int64_t kLine = 64;                 // bytes
 
 struct Set {
   static __m128 finish(__m128 /*y*/, __m128 sum) { return sum; }
@@ -116,17 +117,46 @@ void direct_stripe(const Operands<Weight>& op, int64_t n_tokens, int64_t n_begin
 template <class Weight>
 void pack_panel(float* panel, const Operands<Weight>& op, int64_t n, int64_t n_rows, int64_t k,
                 int64_t n_cols) {
-  const int64_t n_steps = (n_cols + kLanes - 1) / kLanes;
+  const int64_t n_whole = n_cols / kLanes;
+  const int64_t n_rest = n_cols % kLanes;
+  const int64_t n_steps = n_whole + (n_rest > 0 ? 1 : 0);
   for (int64_t row = 0; row < kPanelRows; ++row) {
     const Weight* w = op.w + (n + (row < n_rows ? row : n_rows - 1)) * op.k_len + k;
     float* to = panel + (row / kTileRows * n_steps * kTileRows + row % kTileRows) * kLanes;
-    for (int64_t s = 0; s < n_steps; ++s) {
-      const int64_t rest = n_cols - s * kLanes;
-      const __m256 value = rest >= kLanes ? load(w + s * kLanes) : load_first(w + s * kLanes, rest);
-      _mm256_store_ps(to + s * kTileRows * kLanes, value);
+#pragma GCC unroll 4
+    for (int64_t s = 0; s < n_whole; ++s, to += kTileRows * kLanes) {
+      _mm256_store_ps(to, load(w + s * kLanes));
     }
+    if (n_rest > 0) _mm256_store_ps(to, load_first(w + n_whole * kLanes, n_rest));
   }
 }
+
+/// Fetches the panel that pack_panel will read next, a few lines at every call, meanwhile: its rows
+/// are too short for the processor to foresee.
+template <class Weight>
+class PanelFetch {
+ public:
+  PanelFetch(const Operands<Weight>& op, int64_t n, int64_t k, int64_t n_calls)
+      : row_(reinterpret_cast<const char*>(op.w + n * op.k_len + k)),
+        row_bytes_(op.k_len * static_cast<int64_t>(sizeof(Weight))) {
+    const int64_t n_cols = op.k_len - k < kPanelLen ? op.k_len - k : kPanelLen;
+    lines_ = (n_cols * static_cast<int64_t>(sizeof(Weight)) + kLine - 1) / kLine;
+    per_call_ = (kPanelRows * lines_ + n_calls - 1) / n_calls;
+  }
+  void some() {
+    for (int64_t i = 0; i < per_call_; ++i) {
+      _mm_prefetch(row_ + line_ * kLine, _MM_HINT_T0);
+      if (++line_ == lines_) line_ = 0, row_ += row_bytes_;
+    }
+  }
+
+ private:
+  const char* row_;
+  int64_t row_bytes_;
+  int64_t lines_;
+  int64_t per_call_;
+  int64_t line_ = 0;
+};
 
 /// Adds kTokens tokens' products with four packed rows to the partial sums [kTokens][4][8].
 template <int kTokens>
@@ -148,7 +178,11 @@ void packed_tile(float* sums, const float* x, int64_t x_stride, const float* pan
     x += kLanes;
     panel += kTileRows * kLanes;
   };
-  for (; n_cols >= kLanes; n_cols -= kLanes) step([](const float* p) { return load(p); });
+  const auto load_whole = [](const float* p) { return load(p); };
+  for (; n_cols >= 4 * kLanes; n_cols -= 4 * kLanes) {
+    for (int s = 0; s < 4; ++s) step(load_whole);
+  }
+  for (; n_cols >= kLanes; n_cols -= kLanes) step(load_whole);
   if (n_cols > 0) step([&](const float* p) { return load_first(p, n_cols); });
 
   for (int i = 0; i < kTokens; ++i) {
@@ -172,9 +206,13 @@ void packed_block(const Operands<Weight>& op, int64_t t_begin, int64_t n_tokens,
     const int64_t n_cols = op.k_len - k < kPanelLen ? op.k_len - k : kPanelLen;
     const float* upper = panel + (n_cols + kLanes - 1) / kLanes * kTokenSums;
     pack_panel(panel, op, n, n_rows, k, n_cols);
+    const bool last = k + n_cols == op.k_len;
+    PanelFetch<Weight> next(op, last ? n + kPanelRows : n, last ? 0 : k + n_cols,
+                            (n_tokens + 2) / kTileTokens);
     for (int64_t t = 0; t < n_tokens; t += kTileTokens) {
       const float* x = op.x + (t_begin + t) * op.x_stride + k;
       float* to = sums + t * kTokenSums;
+      next.some();
       const auto both = [&](auto* tile) {
         tile(to, x, op.x_stride, panel, n_cols);
         tile(to + half, x, op.x_stride, upper, n_cols);
@@ -198,18 +236,20 @@ void packed_block(const Operands<Weight>& op, int64_t t_begin, int64_t n_tokens,
   }
 }
 
-/// As many tokens as keep their x in L2.
-int64_t block_len(int64_t k_len) {
-  const int64_t fit = kBlockFloats / (k_len > 0 ? k_len : 1) / kTileTokens * kTileTokens;
-  if (fit > kMaxBlock) return kMaxBlock;
-  return fit < kMinBlock ? kMinBlock : fit;
+/// Tokens of a block: few enough to keep their x near, and blocks about equally long.
+int64_t block_len(int64_t n_tokens, int64_t k_len) {
+  const int64_t fit = kBlockFloats / (k_len > 0 ? k_len : 1);
+  const int64_t most = fit > kMaxBlock ? kMaxBlock : fit < kMinBlock ? kMinBlock : fit;
+  const int64_t n_blocks = (n_tokens + most - 1) / most;
+  const int64_t even = (n_tokens + n_blocks - 1) / n_blocks;
+  return (even + kTileTokens - 1) / kTileTokens * kTileTokens;
 }
 
 template <class Store, class Weight>
 void stripe(const Operands<Weight>& op, int64_t n_tokens, int64_t n_begin, int64_t n_end) {
   if (n_tokens == 1) return one_token_stripe<Store>(op, n_begin, n_end);
   if (n_tokens < kPackTokens) return direct_stripe<Store>(op, n_tokens, n_begin, n_end);
-  const int64_t block = block_len(op.k_len);
+  const int64_t block = block_len(n_tokens, op.k_len);
   for (int64_t t = 0; t < n_tokens; t += block) {
     const int64_t here = n_tokens - t < block ? n_tokens - t : block;
     for (int64_t n = n_begin; n < n_end; n += kPanelRows) {

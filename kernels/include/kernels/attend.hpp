@@ -38,7 +38,7 @@ struct AttendTask {
 ///           value depends on its q, the keys and values that it sees, its position and the
 ///           variant: never on n_tokens, on where a prompt was cut or on page_len. Within 1e-5 of
 ///           kernels/ref, relative to the largest |v|, while |score| <= 30.
-/// threads   reentrant; allocates nothing (up to 24 KiB of stack), reads no globals.
+/// threads   reentrant; allocates nothing (up to 64 KiB of stack), reads no globals.
 /// errors    none. n_tokens == 0 does nothing; window >= 1. NaN or +inf among the scores gives NaN.
 /// source    online softmax: Milakov and Gimelshein 2018, arXiv:1805.02867, algorithm 3.
 using AttendF32Fn = void(const AttendTask& task, const KvLayout& layout, const float* k,

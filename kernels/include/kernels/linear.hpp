@@ -17,7 +17,7 @@ namespace dovetail::kernels {
 ///           partial sums, lane l over k = l, l + 8, ... ascending (avx2 fuses each multiply and
 ///           add), then ((0+1)+(2+3)) + ((4+5)+(6+7)). `ref` adds in ascending k. Either is within
 ///           k_len * 2^-23 * sum_k |x[t, k] * w[n, k]| of the exact sum.
-/// threads   reentrant; allocates nothing (up to 48 KiB of stack), reads no globals. Stripes of one
+/// threads   reentrant; allocates nothing (up to 64 KiB of stack), reads no globals. Stripes of one
 ///           y may run at the same time.
 /// errors    none. n_tokens == 0 or an empty stripe does nothing; k_len == 0 gives zeros.
 using LinearF32Fn = void(float* y, int64_t y_stride, const float* x, int64_t x_stride,

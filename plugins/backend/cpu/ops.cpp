@@ -267,9 +267,9 @@ void write_rows(const NodeRun& n, size_t x_index, size_t state_index, Lane lane,
       const uint32_t* pages = group.pages + group.page_off[s];
       const float* rows = n.in[x_index].f32() + t * row + first * layout.head_dim;
       if (slot.dtype == DVT_BF16)
-        k(n).cache_write_bf16(reinterpret_cast<uint16_t*>(slot.data.get()) + at, layout, pages, b.positions[t], rows, row, count);
+        k(n).cache_write_bf16(reinterpret_cast<uint16_t*>(slot.data) + at, layout, pages, b.positions[t], rows, row, count);
       else
-        k(n).cache_write_f32(reinterpret_cast<float*>(slot.data.get()) + at, layout, pages, b.positions[t], rows, row, count);
+        k(n).cache_write_f32(reinterpret_cast<float*>(slot.data) + at, layout, pages, b.positions[t], rows, row, count);
     }
 }
 
@@ -285,7 +285,7 @@ std::any prepare_attend(const GraphView& g, const dvt_node& n, Preparation&) {
 // Units are (sequence, block of tokens, kv head): those of a lane's own heads, or dealt to lanes in
 // turn, as later blocks see more keys.
 void attend_units(const NodeRun& n, size_t k_index, size_t v_index, Lane lane, const Heads* own = nullptr) {
-  constexpr int64_t kTokensPerUnit = 16;
+  constexpr int64_t kTokensPerUnit = 32;
   const Attend& attend = *std::any_cast<Attend>(n.prepared);
   const HostStates& states = *n.step->states;
   const HostStates::Slot& key = states.slot(static_cast<uint32_t>(n.state[k_index]));
@@ -305,11 +305,11 @@ void attend_units(const NodeRun& n, size_t k_index, size_t v_index, Lane lane, c
                                        q.dim[1] / layout.n_kv_heads, attend.window, attend.scale};
         const uint32_t* pages = group.pages + group.page_off[s];
         if (key.dtype == DVT_BF16)
-          k(n).attend_bf16(task, layout, reinterpret_cast<const uint16_t*>(key.data.get()),
-                          reinterpret_cast<const uint16_t*>(value.data.get()), pages);
+          k(n).attend_bf16(task, layout, reinterpret_cast<const uint16_t*>(key.data),
+                          reinterpret_cast<const uint16_t*>(value.data), pages);
         else
-          k(n).attend_f32(task, layout, reinterpret_cast<const float*>(key.data.get()),
-                         reinterpret_cast<const float*>(value.data.get()), pages);
+          k(n).attend_f32(task, layout, reinterpret_cast<const float*>(key.data),
+                         reinterpret_cast<const float*>(value.data), pages);
       }
 }
 

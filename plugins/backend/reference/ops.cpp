@@ -113,9 +113,9 @@ void run_cache_write(const NodeRun& n, Lane, uint32_t) {
     const uint32_t* pages = group.pages + group.page_off[s];
     const float* rows = n.in[0].f32() + first * row;
     if (slot.dtype == DVT_BF16)
-      ref::cache_write_bf16(reinterpret_cast<uint16_t*>(slot.data.get()), layout, pages, b.positions[first], rows, row, count);
+      ref::cache_write_bf16(reinterpret_cast<uint16_t*>(slot.data), layout, pages, b.positions[first], rows, row, count);
     else
-      ref::cache_write_f32(reinterpret_cast<float*>(slot.data.get()), layout, pages, b.positions[first], rows, row, count);
+      ref::cache_write_f32(reinterpret_cast<float*>(slot.data), layout, pages, b.positions[first], rows, row, count);
   }
 }
 
@@ -145,9 +145,9 @@ void run_attend(const NodeRun& n, Lane, uint32_t) {
                                      attend.window, attend.scale};
       const uint32_t* pages = group.pages + group.page_off[s];
       if (k.dtype == DVT_BF16)
-        ref::attend_bf16(task, layout, reinterpret_cast<const uint16_t*>(k.data.get()), reinterpret_cast<const uint16_t*>(v.data.get()), pages);
+        ref::attend_bf16(task, layout, reinterpret_cast<const uint16_t*>(k.data), reinterpret_cast<const uint16_t*>(v.data), pages);
       else
-        ref::attend_f32(task, layout, reinterpret_cast<const float*>(k.data.get()), reinterpret_cast<const float*>(v.data.get()), pages);
+        ref::attend_f32(task, layout, reinterpret_cast<const float*>(k.data), reinterpret_cast<const float*>(v.data), pages);
     }
   }
 }

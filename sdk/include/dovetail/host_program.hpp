@@ -344,7 +344,7 @@ class HostProgram {
         if (const int32_t s = node.run.state[i]; s >= 0) {
           const HostStates::Slot& slot = states_->slot(static_cast<uint32_t>(s));
           const dvt_page_group& group = step_.group(slot.group);
-          states.push_back({slot.data.get(), slot.page_bytes, slot.outer_bytes, slot.row_bytes, group.page_off, group.pages,
+          states.push_back({slot.data, slot.page_bytes, slot.outer_bytes, slot.row_bytes, group.page_off, group.pages,
                             states_->page_len(), slot.dtype});
         }
         in.push_back(view_of(node.run.in[i]));

@@ -9,6 +9,10 @@
 #include <dovetail/abi/op.h>
 #include <dovetail/doc.hpp>
 
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <new>
@@ -27,13 +31,19 @@ inline uint64_t dtype_bytes(uint32_t dtype) {
   }
 }
 
-/// Memory on a 64-byte line that frees itself.
+/// Memory on a 64-byte line that frees itself; much of it lies in 2 MiB pages where the system has
+/// them, which spares kernels that stride through it most of their page walks.
 struct AlignedFree {
-  void operator()(uint8_t* p) const { ::operator delete[](p, std::align_val_t{64}); }
+  void operator()(uint8_t* p) const { std::free(p); }
 };
 using AlignedBytes = std::unique_ptr<uint8_t[], AlignedFree>;
 inline AlignedBytes aligned_bytes(uint64_t n) {
-  return AlignedBytes(static_cast<uint8_t*>(::operator new[](n == 0 ? 1 : n, std::align_val_t{64})));
+  constexpr uint64_t kLine = 64, kHugePage = 2 << 20;
+  const uint64_t align = n >= kHugePage ? kHugePage : kLine;
+  void* p = std::aligned_alloc(align, std::max<uint64_t>(align, (n + align - 1) / align * align));
+  if (!p) throw std::bad_alloc();
+  if (align == kHugePage) madvise(p, n, MADV_HUGEPAGE);  // a wish: a refusal changes nothing
+  return AlignedBytes(static_cast<uint8_t*>(p));
 }
 
 class HostStates {
@@ -42,7 +52,7 @@ class HostStates {
     uint32_t kind = 0, dtype = 0, group = 0;
     uint64_t row_elements = 1, n_outer = 1;  // elements of a row; its first dimension when there are two or more
     uint64_t row_bytes = 0, page_bytes = 0, outer_bytes = 0;
-    AlignedBytes data;
+    uint8_t* data = nullptr;
   };
 
   static uint32_t stored_dtype(const dvt_state_spec& spec, uint32_t kv_dtype) {
@@ -61,6 +71,8 @@ class HostStates {
   void alloc(std::span<const dvt_state_spec> specs, uint32_t kv_dtype, uint32_t page_len, uint32_t n_pages, uint32_t n_slots) {
     page_len_ = page_len;
     slots_.clear();
+    std::vector<uint64_t> offsets;  // all states share one block of memory, each on a line of its own
+    bytes_ = 0;
     for (const dvt_state_spec& spec : specs) {
       if (!supported(spec))
         throw Error("state \"" + std::string(to_view(spec.name)) + "\" is of kind " + std::to_string(spec.kind) +
@@ -77,10 +89,14 @@ class HostStates {
       slot.outer_bytes = slot.row_bytes * page_len;
       slot.page_bytes = bytes_per_unit(spec, kv_dtype, page_len);
       const uint64_t total = slot.page_bytes * (spec.kind == DVT_STATE_PAGED ? n_pages : n_slots);
-      slot.data = aligned_bytes(total);
-      bytes_ += total;
-      if (spec.kind == DVT_STATE_FIXED && total) std::memset(slot.data.get(), 0, total);
-      slots_.push_back(std::move(slot));
+      offsets.push_back(bytes_);
+      bytes_ += (total + 63) / 64 * 64;
+      slots_.push_back(slot);
+    }
+    memory_ = aligned_bytes(bytes_);
+    for (size_t i = 0; i < slots_.size(); ++i) {
+      slots_[i].data = memory_.get() + offsets[i];
+      if (slots_[i].kind == DVT_STATE_FIXED) std::memset(slots_[i].data, 0, slots_[i].page_bytes * n_slots);
     }
   }
   const Slot& slot(uint32_t i) const { return slots_[i]; }
@@ -90,13 +106,13 @@ class HostStates {
 
   void reset(uint32_t sequence_slot) {
     for (Slot& s : slots_)
-      if (s.kind == DVT_STATE_FIXED) std::memset(s.data.get() + sequence_slot * s.page_bytes, 0, s.page_bytes);
+      if (s.kind == DVT_STATE_FIXED) std::memset(s.data + sequence_slot * s.page_bytes, 0, s.page_bytes);
   }
   void copy_pages(uint32_t group, const uint32_t* src, const uint32_t* dst, uint64_t n) {
     for (Slot& s : slots_)
       if (s.kind == DVT_STATE_PAGED && s.group == group)
         for (uint64_t i = 0; i < n; ++i)
-          std::memcpy(s.data.get() + dst[i] * s.page_bytes, s.data.get() + src[i] * s.page_bytes, s.page_bytes);
+          std::memcpy(s.data + dst[i] * s.page_bytes, s.data + src[i] * s.page_bytes, s.page_bytes);
   }
   void export_chunk(const dvt_chunk& c) const { transfer(c, false); }
   void import_chunk(const dvt_chunk& c) { transfer(c, true); }
@@ -110,19 +126,20 @@ class HostStates {
     const auto move = [in](uint8_t* inside, uint8_t* other, uint64_t n) { in ? std::memcpy(inside, other, n) : std::memcpy(other, inside, n); };
     if (s.kind == DVT_STATE_FIXED) {
       if (c.bytes != s.page_bytes) throw Error("chunk is " + std::to_string(c.bytes) + " bytes, expected " + std::to_string(s.page_bytes));
-      return move(s.data.get() + c.slot * s.page_bytes, outside, s.page_bytes);
+      return move(s.data + c.slot * s.page_bytes, outside, s.page_bytes);
     }
     const uint64_t canonical_row = s.row_bytes * s.n_outer;
     if (c.bytes != c.rows * canonical_row || (c.row0 + c.rows + page_len_ - 1) / page_len_ > c.n_pages)
       throw Error("chunk of " + std::to_string(c.rows) + " rows does not fit its buffer or page table");
     for (uint64_t r = 0; r < c.rows; ++r) {
       const uint64_t row = c.row0 + r;
-      uint8_t* page = s.data.get() + c.pages[row / page_len_] * s.page_bytes + row % page_len_ * s.row_bytes;
+      uint8_t* page = s.data + c.pages[row / page_len_] * s.page_bytes + row % page_len_ * s.row_bytes;
       for (uint64_t d = 0; d < s.n_outer; ++d) move(page + d * s.outer_bytes, outside + r * canonical_row + d * s.row_bytes, s.row_bytes);
     }
   }
 
-  std::vector<Slot> slots_;
+  AlignedBytes memory_;
+  std::vector<Slot> slots_;  // in memory_
   uint32_t page_len_ = 1;
   uint64_t bytes_ = 0;
 };
