@@ -47,11 +47,10 @@ struct Operands {
   int64_t k_len;
 
   const uint8_t* x(int64_t t) const { return xq + t * x_bytes; }
-  const int16_t* x16(int64_t t) const { return reinterpret_cast<const int16_t*>(x(t) + k_len); }
-  const float* x_scale(int64_t t) const { return reinterpret_cast<const float*>(x(t) + 3 * k_len); }
-  const int32_t* x_sum(int64_t t) const {
-    return reinterpret_cast<const int32_t*>(x(t) + 3 * k_len + k_len / kQuantBlock * 4);
-  }
+  // Where a row has its other parts, in bytes.
+  int64_t x16_at() const { return k_len; }
+  int64_t scales_at() const { return 3 * k_len; }
+  int64_t sums_at() const { return 3 * k_len + k_len / kQuantBlock * 4; }
 };
 
 static inline __m256i load_bytes(const void* p) {
@@ -61,6 +60,17 @@ static inline __m256i load_bytes(const void* p) {
 /// Four bytes in every lane.
 static inline __m256i broadcast4(const void* p) {
   return _mm256_castps_si256(_mm256_broadcast_ss(static_cast<const float*>(p)));
+}
+
+/// One number in every lane.
+static inline __m256 broadcast_float(const uint8_t* p) {
+  return _mm256_broadcast_ss(reinterpret_cast<const float*>(p));
+}
+
+/// Has a value in a register here and now. GCC would else gather products before it adds them, and
+/// spill them.
+static inline void settle(__m256i& value) {
+  asm("" : "+x"(value));
 }
 
 static inline __m256i widen_bytes(const uint8_t* p) {
@@ -73,18 +83,21 @@ static inline __m256 scales_of(const uint8_t* codes) {
   return _mm256_castsi256_ps(_mm256_add_epi32(bits, _mm256_set1_epi32(132 << 23)));
 }
 
-static inline __m256 add_block(__m256 total, __m256i inner, __m256 scale, const float* x_scale) {
-  const __m256 factor = _mm256_mul_ps(scale, _mm256_broadcast_ss(x_scale));
+static inline __m256 add_block(__m256 total, __m256i inner, __m256 scale, __m256 x_scale) {
+  const __m256 factor = _mm256_mul_ps(scale, x_scale);
   return _mm256_fmadd_ps(_mm256_cvtepi32_ps(inner), factor, total);
 }
 
-// The 4-bit formats: what a level is worth, and how the products of two steps are added up.
+// The 4-bit formats: what a level is worth, and how two steps' products with one token are added.
 struct Int4 {
   static constexpr int64_t kBlockBytes = kInt4BlockBytes;
   static __m256i level(__m256i q) { return q; }
   /// Levels of one block are summed in 16 bits and widened at its end.
-  static __m256i add_pair(__m256i sum, __m256i even, __m256i odd) {
-    return _mm256_add_epi16(sum, _mm256_add_epi16(even, odd));
+  static void add(__m256i& sum, __m256i even, __m256i x_even, __m256i odd, __m256i x_odd) {
+    sum = _mm256_add_epi16(sum, _mm256_maddubs_epi16(even, x_even));
+    settle(sum);
+    sum = _mm256_add_epi16(sum, _mm256_maddubs_epi16(odd, x_odd));
+    settle(sum);
   }
   static __m256i total(__m256i sum) { return _mm256_madd_epi16(sum, _mm256_set1_epi16(16)); }
 };
@@ -101,9 +114,11 @@ struct Int4q {
     return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(table), q);
   }
   /// Two steps fit 16 bits; the factor of 4 comes with the widening.
-  static __m256i add_pair(__m256i sum, __m256i even, __m256i odd) {
-    const __m256i both = _mm256_add_epi16(even, odd);
-    return _mm256_add_epi32(sum, _mm256_madd_epi16(both, _mm256_set1_epi16(4)));
+  static void add(__m256i& sum, __m256i even, __m256i x_even, __m256i odd, __m256i x_odd) {
+    const __m256i both =
+        _mm256_add_epi16(_mm256_maddubs_epi16(even, x_even), _mm256_maddubs_epi16(odd, x_odd));
+    sum = _mm256_add_epi32(sum, _mm256_madd_epi16(both, _mm256_set1_epi16(4)));
+    settle(sum);
   }
   static __m256i total(__m256i sum) { return sum; }
 };
@@ -164,8 +179,7 @@ void direct_tile4(const Operands& op, const uint8_t* group, int64_t t, int64_t n
         const __m256i x_even = broadcast4(at);
         const __m256i x_odd = broadcast4(at + 4);
         for (int h = 0; h < kHalves; ++h) {
-          sum[i][h] = Format::add_pair(sum[i][h], _mm256_maddubs_epi16(even[h], x_even),
-                                       _mm256_maddubs_epi16(odd[h], x_odd));
+          Format::add(sum[i][h], even[h], x_even, odd[h], x_odd);
         }
       }
     }
@@ -173,9 +187,10 @@ void direct_tile4(const Operands& op, const uint8_t* group, int64_t t, int64_t n
       const __m256 scale = scales_of(block + 8 * h);
       const __m256i zero = widen_bytes(block + kPackedRows + 8 * h);
       for (int i = 0; i < kTokens; ++i) {
-        const __m256i shift = _mm256_madd_epi16(zero, broadcast4(op.x_sum(t + i) + b));
+        const __m256i shift = _mm256_madd_epi16(zero, broadcast4(x[i] + op.sums_at() + 4 * b));
         const __m256i inner = _mm256_sub_epi32(Format::total(sum[i][h]), shift);
-        total[i][h] = add_block(total[i][h], inner, scale, op.x_scale(t + i) + b);
+        const __m256 x_scale = broadcast_float(x[i] + op.scales_at() + 4 * b);
+        total[i][h] = add_block(total[i][h], inner, scale, x_scale);
       }
     }
   }
@@ -188,6 +203,8 @@ void direct_tile4(const Operands& op, const uint8_t* group, int64_t t, int64_t n
 template <class Store, int kTokens>
 void direct_tile8(const Operands& op, const uint8_t* group, int64_t t, int64_t n, int64_t n_rows) {
   const __m256i ones = _mm256_set1_epi16(1);
+  const uint8_t* row[kTokens];
+  for (int i = 0; i < kTokens; ++i) row[i] = op.x(t + i);
   __m256 total[kTokens][kHalves];
   for (int i = 0; i < kTokens; ++i) total[i][0] = total[i][1] = _mm256_setzero_ps();
 
@@ -201,7 +218,7 @@ void direct_tile8(const Operands& op, const uint8_t* group, int64_t t, int64_t n
     for (int s = 0; s < kSteps; ++s, q += 64) {
       const __m256i w[kHalves] = {load_bytes(q), load_bytes(q + 32)};
       for (int i = 0; i < kTokens; ++i) {
-        const __m256i x = broadcast4(op.x(t + i) + b * kQuantBlock + 4 * s);
+        const __m256i x = broadcast4(row[i] + b * kQuantBlock + 4 * s);
         const __m256i magnitude = _mm256_abs_epi8(x);
         for (int h = 0; h < kHalves; ++h) {
           const __m256i pairs = _mm256_maddubs_epi16(magnitude, _mm256_sign_epi8(w[h], x));
@@ -212,7 +229,8 @@ void direct_tile8(const Operands& op, const uint8_t* group, int64_t t, int64_t n
     for (int h = 0; h < kHalves; ++h) {
       const __m256 scale = scales_of(block + 8 * h);
       for (int i = 0; i < kTokens; ++i) {
-        total[i][h] = add_block(total[i][h], sum[i][h], scale, op.x_scale(t + i) + b);
+        const __m256 x_scale = broadcast_float(row[i] + op.scales_at() + 4 * b);
+        total[i][h] = add_block(total[i][h], sum[i][h], scale, x_scale);
       }
     }
   }
@@ -277,33 +295,35 @@ void fill_panel8(uint8_t* panel, const uint8_t* block, int64_t n_blocks) {
 template <class Format, int kTokens>
 void panel_tile4(float* sums, const Operands& op, int64_t t, const uint8_t* panel, int64_t b,
                  int64_t n_blocks) {
-  const uint8_t* x[kTokens];
-  for (int i = 0; i < kTokens; ++i) x[i] = op.x(t + i) + b * kQuantBlock;
+  const uint8_t* row[kTokens];
+  for (int i = 0; i < kTokens; ++i) row[i] = op.x(t + i);
+  const int64_t scales_at = op.scales_at();
+  const int64_t sums_at = op.sums_at();
   for (const int64_t end = b + n_blocks; b < end; ++b, panel += kPanel4Bytes) {
     const auto* w = reinterpret_cast<const __m256i*>(panel + 128);
     __m256i sum[kTokens][kHalves];
     for (int i = 0; i < kTokens; ++i) sum[i][0] = sum[i][1] = _mm256_setzero_si256();
-#pragma GCC unroll 1  // as below
-    for (int s = 0; s < kSteps / 2; ++s) {
+#pragma GCC unroll 4
+    for (int s = 0; s < kSteps / 2; ++s, w += 2 * kHalves) {
       for (int i = 0; i < kTokens; ++i) {
-        const __m256i x_even = broadcast4(x[i] + 8 * s);
-        const __m256i x_odd = broadcast4(x[i] + 8 * s + 4);
+        const __m256i x_even = broadcast4(row[i] + b * kQuantBlock + 8 * s);
+        const __m256i x_odd = broadcast4(row[i] + b * kQuantBlock + 8 * s + 4);
         for (int h = 0; h < kHalves; ++h) {
-          sum[i][h] = Format::add_pair(
-              sum[i][h], _mm256_maddubs_epi16(_mm256_load_si256(w + 4 * s + h), x_even),
-              _mm256_maddubs_epi16(_mm256_load_si256(w + 4 * s + 2 + h), x_odd));
+          Format::add(sum[i][h], _mm256_load_si256(w + h), x_even,
+                      _mm256_load_si256(w + kHalves + h), x_odd);
         }
       }
     }
     for (int i = 0; i < kTokens; ++i) {
-      x[i] += kQuantBlock;
+      const __m256 x_scale = broadcast_float(row[i] + scales_at + 4 * b);
+      const __m256i x_sum = broadcast4(row[i] + sums_at + 4 * b);
       for (int h = 0; h < kHalves; ++h) {
         const __m256i zero = _mm256_load_si256(reinterpret_cast<const __m256i*>(panel + 64) + h);
-        const __m256i shift = _mm256_madd_epi16(zero, broadcast4(op.x_sum(t + i) + b));
+        const __m256i shift = _mm256_madd_epi16(zero, x_sum);
         const __m256i inner = _mm256_sub_epi32(Format::total(sum[i][h]), shift);
         float* to = sums + i * kPackedRows + 8 * h;
         const __m256 scale = _mm256_load_ps(reinterpret_cast<const float*>(panel) + 8 * h);
-        _mm256_store_ps(to, add_block(_mm256_load_ps(to), inner, scale, op.x_scale(t + i) + b));
+        _mm256_store_ps(to, add_block(_mm256_load_ps(to), inner, scale, x_scale));
       }
     }
   }
@@ -312,30 +332,34 @@ void panel_tile4(float* sums, const Operands& op, int64_t t, const uint8_t* pane
 template <int kTokens>
 void panel_tile8(float* sums, const Operands& op, int64_t t, const uint8_t* panel, int64_t b,
                  int64_t n_blocks) {
-  const int16_t* x[kTokens];
-  for (int i = 0; i < kTokens; ++i) x[i] = op.x16(t + i) + b * kQuantBlock;
+  const uint8_t* row[kTokens];
+  for (int i = 0; i < kTokens; ++i) row[i] = op.x(t + i);
+  const int64_t x16_at = op.x16_at();
+  const int64_t scales_at = op.scales_at();
   for (const int64_t end = b + n_blocks; b < end; ++b, panel += kPanel8Bytes) {
     const auto* w = reinterpret_cast<const __m256i*>(panel + 64);
     __m256i sum[kTokens][kHalves];
     for (int i = 0; i < kTokens; ++i) sum[i][0] = sum[i][1] = _mm256_setzero_si256();
-#pragma GCC unroll 1  // unrolled, GCC gathers the products first and spills them
-    for (int p = 0; p < 2 * kSteps; ++p) {
-      const __m256i pairs[kHalves] = {_mm256_load_si256(w + 2 * p),
-                                      _mm256_load_si256(w + 2 * p + 1)};
+#pragma GCC unroll 16
+    for (int p = 0; p < 2 * kSteps; ++p, w += kHalves) {
+      __m256i pairs[kHalves] = {_mm256_load_si256(w), _mm256_load_si256(w + 1)};
+      settle(pairs[0]);  // in registers, rather than read again for every token
+      settle(pairs[1]);
       for (int i = 0; i < kTokens; ++i) {
-        const __m256i pair = broadcast4(x[i] + 2 * p);
+        const __m256i pair = broadcast4(row[i] + x16_at + 2 * (b * kQuantBlock + 2 * p));
         for (int h = 0; h < kHalves; ++h) {
           const __m256i product = _mm256_madd_epi16(pairs[h], pair);
           sum[i][h] = _mm256_add_epi32(sum[i][h], product);
+          settle(sum[i][h]);
         }
       }
     }
     for (int i = 0; i < kTokens; ++i) {
-      x[i] += kQuantBlock;
+      const __m256 x_scale = broadcast_float(row[i] + scales_at + 4 * b);
       for (int h = 0; h < kHalves; ++h) {
         float* to = sums + i * kPackedRows + 8 * h;
         const __m256 scale = _mm256_load_ps(reinterpret_cast<const float*>(panel) + 8 * h);
-        _mm256_store_ps(to, add_block(_mm256_load_ps(to), sum[i][h], scale, op.x_scale(t + i) + b));
+        _mm256_store_ps(to, add_block(_mm256_load_ps(to), sum[i][h], scale, x_scale));
       }
     }
   }
