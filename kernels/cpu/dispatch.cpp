@@ -1,6 +1,7 @@
 // The table of CPU kernels, and which row this machine takes.
 #include "kernels/cpu/avx2_row.hpp"
 #include "kernels/cpu/avx512_row.hpp"
+#include "kernels/cpu/neon_row.hpp"
 #include "kernels/cpu/portable.hpp"
 
 namespace dovetail::kernels {
@@ -58,24 +59,31 @@ bool can_run(Isa isa) {
       return avx2_row() != nullptr && machine_has_avx2();
     case Isa::kAvx512:
       return avx512_row() != nullptr && machine_has_avx512();
+    case Isa::kNeon:
+      return neon_row() != nullptr && machine_has_neon();
   }
   return false;
 }
 
 Isa detect_isa() {
-  if (can_run(Isa::kAvx512)) return Isa::kAvx512;
-  return can_run(Isa::kAvx2) ? Isa::kAvx2 : Isa::kPortable;
+  Isa best = Isa::kPortable;
+  for (const Isa isa : kIsas) {
+    if (can_run(isa)) best = isa;
+  }
+  return best;
 }
 
 std::optional<Isa> find_isa(std::string_view name) {
   if (name == "portable") return Isa::kPortable;
   if (name == "avx2") return Isa::kAvx2;
   if (name == "avx512") return Isa::kAvx512;
+  if (name == "neon") return Isa::kNeon;
   return std::nullopt;
 }
 
 const CpuKernels& cpu_kernels(Isa isa) {
   if (isa == Isa::kAvx512 && avx512_row() != nullptr) return *avx512_row();
+  if (isa == Isa::kNeon && neon_row() != nullptr) return *neon_row();
   return isa == Isa::kAvx2 && avx2_row() != nullptr ? *avx2_row() : kPortableRow;
 }
 

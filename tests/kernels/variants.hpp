@@ -14,7 +14,7 @@ namespace dovetail::kernels {
 
 inline std::vector<const CpuKernels*> variants() {
   std::vector<const CpuKernels*> rows;
-  for (const Isa isa : {Isa::kPortable, Isa::kAvx2, Isa::kAvx512}) {
+  for (const Isa isa : kIsas) {
     if (can_run(isa)) rows.push_back(&cpu_kernels(isa));
   }
   return rows;

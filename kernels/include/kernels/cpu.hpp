@@ -20,16 +20,19 @@
 
 namespace dovetail::kernels {
 
-/// Instruction sets with a row of their own, best last.
+/// Instruction sets with a row of their own; of those of one processor the best is last.
 enum class Isa {
   kPortable,  // C++ for any machine
   kAvx2,      // x86-64 with AVX2, FMA and F16C
   kAvx512,    // the same with AVX-512 F, BW, VL and VNNI besides
+  kNeon,      // AArch64; with the dot products of ARMv8.2 where the processor has them
 };
+
+inline constexpr Isa kIsas[] = {Isa::kPortable, Isa::kAvx2, Isa::kAvx512, Isa::kNeon};
 
 /// One row: every op of one instruction set. The contract of each is in its header.
 struct CpuKernels {
-  const char* name;  // what a config or a test calls the row: "portable", "avx2", "avx512"
+  const char* name;  // what a config or a test calls the row: "portable", "avx2", "avx512", "neon"
 
   LinearF32Fn* linear_f32;
   LinearF32Fn* linear_add_f32;

@@ -14,7 +14,7 @@ namespace dovetail::kernels {
 ///           pointers as its neighbours. y overlaps neither x nor w. Strides count elements.
 /// numerics  float throughout. An output's value depends on its x row, its w row and the variant
 ///           alone: never on n_tokens, on the stripe or on its place in a tile. Order: eight
-///           partial sums, lane l over k = l, l + 8, ... ascending (avx2 fuses each multiply and
+///           partial sums, lane l over k = l, l + 8, ... ascending (avx2 and neon fuse multiply and
 ///           add), then ((0+1)+(2+3)) + ((4+5)+(6+7)). `ref` adds in ascending k. Either is within
 ///           k_len * 2^-23 * sum_k |x[t, k] * w[n, k]| of the exact sum.
 /// threads   reentrant; allocates nothing (up to 64 KiB of stack), reads no globals. Stripes of one

@@ -22,7 +22,7 @@ const kernels::CpuKernels& choose_kernels(std::string_view isa) {
 class Cpu : public HostBackend {
  public:
   static constexpr std::array params = {
-      string_param("isa", "auto", "instruction set of the kernels; auto takes the best this machine can run", "auto|portable|avx2|avx512")};
+      string_param("isa", "auto", "instruction set of the kernels; auto takes the best this machine can run", "auto|portable|avx2|avx512|neon")};
 
   explicit Cpu(const BackendOpen& in) : Cpu(in, choose_kernels(in.options["isa"].as_string())) {}
 

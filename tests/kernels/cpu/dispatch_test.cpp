@@ -9,12 +9,13 @@ namespace dovetail::kernels {
 namespace {
 
 TEST(Dispatch, FindsRowsByTheNamesTheyCarry) {
-  for (const Isa isa : {Isa::kPortable, Isa::kAvx2, Isa::kAvx512}) {
+  for (const Isa isa : kIsas) {
     if (!can_run(isa)) continue;
     EXPECT_EQ(find_isa(cpu_kernels(isa).name), isa);
   }
   EXPECT_EQ(find_isa("avx2"), Isa::kAvx2);
   EXPECT_EQ(find_isa("avx512"), Isa::kAvx512);
+  EXPECT_EQ(find_isa("neon"), Isa::kNeon);
   EXPECT_FALSE(find_isa("AVX2").has_value());
   EXPECT_FALSE(find_isa("").has_value());
 }
@@ -22,12 +23,13 @@ TEST(Dispatch, FindsRowsByTheNamesTheyCarry) {
 TEST(Dispatch, PicksARowThatTheMachineCanRun) {
   EXPECT_TRUE(can_run(Isa::kPortable));
   EXPECT_TRUE(can_run(detect_isa()));
-  EXPECT_EQ(detect_isa() == Isa::kPortable, !can_run(Isa::kAvx2));
+  EXPECT_EQ(detect_isa() == Isa::kPortable, !can_run(Isa::kAvx2) && !can_run(Isa::kNeon));
   EXPECT_EQ(detect_isa() == Isa::kAvx512, can_run(Isa::kAvx512));
+  EXPECT_EQ(detect_isa() == Isa::kNeon, can_run(Isa::kNeon));
 }
 
 TEST(Dispatch, FillsEveryCellOfEveryRow) {
-  for (const Isa isa : {Isa::kPortable, Isa::kAvx2, Isa::kAvx512}) {
+  for (const Isa isa : kIsas) {
     if (!can_run(isa)) continue;
     const CpuKernels& row = cpu_kernels(isa);
     void* cells[sizeof(CpuKernels) / sizeof(void*)];

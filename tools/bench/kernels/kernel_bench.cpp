@@ -1,6 +1,6 @@
 // Speed of the CPU kernels on the shapes of Qwen3-0.6B, beside the read bandwidth of the same run.
 //
-//   kernel_bench [--isa portable|avx2|avx512] [--threads N] [--repeats N] [SECTION ...]
+//   kernel_bench [--isa portable|avx2|avx512|neon] [--threads N] [--repeats N] [SECTION ...]
 // Sections: decode, decode_huge (weights in 2 MiB pages), decode_f32, decode_quantized (int8, int4 and
 // int4q in 2 MiB pages), prefill, prefill_quantized, quantize, attend, pointwise.
 //
@@ -442,7 +442,7 @@ void bench_pointwise(const Bench& bench) {
 
 int usage() {
   std::fprintf(stderr,
-               "usage: kernel_bench [--isa portable|avx2|avx512] [--threads N] [--repeats N]"
+               "usage: kernel_bench [--isa portable|avx2|avx512|neon] [--threads N] [--repeats N]"
                " [decode decode_huge decode_f32 decode_quantized prefill prefill_quantized"
                " quantize attend pointwise]\n");
   return 2;

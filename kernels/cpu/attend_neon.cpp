@@ -1,0 +1,244 @@
+// attend for NEON; contract in kernels/attend.hpp, oracle in kernels/ref/attend.cpp.
+// Decode is bound by memory: a tile of keys and values is read once for all heads of the group.
+// Prefill is bound by arithmetic: up to kMaxRows (token, head) rows share each tile, three at a
+// time, as tiles of 3 rows x 4 keys for the scores and of 3 rows x 32 columns for the values.
+// A row's own arithmetic is the same whatever it is grouped with; the row of out is its running
+// sum.
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/cpu/neon.hpp"
+#include "kernels/cpu/neon_dots.hpp"
+
+namespace dovetail::kernels::neon {
+namespace {
+
+constexpr int kTileRows = 3;
+constexpr int64_t kMaxRows = 48;
+
+/// One (token, head) pair: its operands, the keys [begin, end) that it sees, its running softmax.
+struct Row {
+  const float* q;
+  float* out;
+  int64_t begin;
+  int64_t end;
+  float greatest;
+  float sum;
+};
+
+/// The keys [begin, end) of one tile that some row of the block sees. Row pointers past the end
+/// repeat the last key, so that four can always be read.
+template <class Element>
+struct Tile {
+  int64_t start;
+  int64_t begin;
+  int64_t end;
+  const Element* key[kAttendTile + kDotColumns];  // by position - begin
+  const Element* value[kAttendTile];
+};
+
+template <class Element>
+void find_tile(Tile<Element>& tile, const KvLayout& layout, const Element* k, const Element* v,
+               const uint32_t* page_table, int64_t kv_head) {
+  const int64_t n = tile.end - tile.begin;
+  for (int64_t j = 0; j < n; ++j) {
+    const int64_t pos = tile.begin + j;
+    const int64_t row = kv_head * layout.page_len + pos % layout.page_len;
+    const int64_t at =
+        page_table[pos / layout.page_len] * layout.page_stride + row * layout.head_dim;
+    tile.key[j] = k + at;
+    tile.value[j] = v + at;
+  }
+  for (int64_t j = n; j < n + kDotColumns; ++j) tile.key[j] = tile.key[n - 1];
+}
+
+/// scores[r * kAttendTile + 0..3] = scale * q of row r times four keys (or n_keys, when fewer). One
+/// (row, key) pair adds in eight lanes over head_dim, as linear does.
+template <int kRows, class Element>
+void score_keys(float* scores, const Row* rows, const Element* const* keys, int64_t n_keys,
+                int64_t head_dim, float scale) {
+  const float* q[kRows];
+  for (int r = 0; r < kRows; ++r) q[r] = rows[r].q;
+  const Element* four[kDotColumns];
+  std::copy_n(keys, kDotColumns, four);
+  float sums[kRows][kDotColumns];
+  dots(sums, q, four, head_dim);
+  for (int r = 0; r < kRows; ++r) {
+    for (int64_t j = 0; j < std::min<int64_t>(n_keys, kDotColumns); ++j) {
+      scores[r * kAttendTile + j] = sums[r][j] * scale;
+    }
+  }
+}
+
+/// Turns a row's scores of one tile (by position - tile.start) into weights, and scales the row's
+/// sums to the tile's greatest score. Keys that the row does not see get weight 0.
+template <class Element>
+void weigh(float* p, Row& row, const Tile<Element>& tile, int64_t head_dim) {
+  for (int64_t j = 0; j < row.begin - tile.start; ++j) p[j] = -INFINITY;
+  for (int64_t j = std::max<int64_t>(0, row.end - tile.start); j < kAttendTile; ++j) {
+    p[j] = -INFINITY;
+  }
+
+  Float8 top = load(p);
+  for (int64_t j = kLanes; j < kAttendTile; j += kLanes) top = max(top, load(p + j));
+  const float tile_greatest = greatest(top);
+  const float merged = tile_greatest > row.greatest ? tile_greatest : row.greatest;
+
+  Float8 sum = all(0.0F);
+  for (int64_t j = 0; j < kAttendTile; j += kLanes) {
+    const Float8 weight = exp8(sub(load(p + j), all(merged)));
+    store(p + j, weight);
+    sum = add(sum, weight);
+  }
+  const float keep = vgetq_lane_f32(exp4(vdupq_n_f32(row.greatest - merged)), 0);
+  row.sum = row.sum * keep + reduce(sum);
+  if (row.greatest == merged) return;  // keep is exactly 1
+  row.greatest = merged;
+  for (int64_t i = 0; i < head_dim; ++i) row.out[i] *= keep;
+}
+
+/// out[r][columns] += sum over positions [begin, end), ascending, of p[r][pos] *
+/// value[pos][columns]; load_from(p, c) and store_to(p, c, value) reach vector c of kVectors in a
+/// row of head_dim columns.
+template <int kRows, int kVectors, class Element, class Load, class Save>
+void add_columns(const Row* rows, const float* p, const Tile<Element>& tile, int64_t begin,
+                 int64_t end, const Load& load_from, const Save& store_to) {
+  Float8 acc[kRows][kVectors];
+  for (int r = 0; r < kRows; ++r) {
+    for (int c = 0; c < kVectors; ++c) acc[r][c] = load_from(rows[r].out, c);
+  }
+  for (int64_t pos = begin; pos < end; ++pos) {
+    const Element* from = tile.value[pos - tile.begin];
+    const float* weights = p + (pos - tile.start);
+    for (int c = 0; c < kVectors; ++c) {
+      const Float8 value = load_from(from, c);
+      for (int r = 0; r < kRows; ++r) acc[r][c] = fma(acc[r][c], value, weights[r * kAttendTile]);
+    }
+  }
+  for (int r = 0; r < kRows; ++r) {
+    for (int c = 0; c < kVectors; ++c) store_to(rows[r].out, c, acc[r][c]);
+  }
+}
+
+/// All columns: 32 at a time, then 8, then what is left.
+template <int kRows, class Element>
+void add_values(const Row* rows, const float* p, const Tile<Element>& tile, int64_t begin,
+                int64_t end, int64_t head_dim) {
+  if (begin >= end) return;
+  int64_t i = 0;
+  const auto load_eight = [&](const auto* from, int c) { return load(from + i + c * kLanes); };
+  const auto store_eight = [&](float* to, int c, Float8 sum) { store(to + i + c * kLanes, sum); };
+  for (; i + 4 * kLanes <= head_dim; i += 4 * kLanes) {
+    add_columns<kRows, 4>(rows, p, tile, begin, end, load_eight, store_eight);
+  }
+  for (; i + kLanes <= head_dim; i += kLanes) {
+    add_columns<kRows, 1>(rows, p, tile, begin, end, load_eight, store_eight);
+  }
+  if (i == head_dim) return;
+  const auto load_rest = [&](const auto* from, int) { return load_first(from + i, head_dim - i); };
+  const auto store_rest = [&](float* to, int, Float8 sum) {
+    store_first(to + i, sum, head_dim - i);
+  };
+  add_columns<kRows, 1>(rows, p, tile, begin, end, load_rest, store_rest);
+}
+
+/// Later rows begin and end no earlier. What a row sees before the last row begins or after the
+/// first row ends it takes alone, the part between together with the others: ascending for each.
+template <int kRows, class Element>
+void merge_values(const Row* rows, const float* p, const Tile<Element>& tile, int64_t head_dim) {
+  const int64_t begin = std::max(rows[kRows - 1].begin, tile.begin);
+  const int64_t end = std::max(begin, std::min(rows[0].end, tile.end));
+  for (int r = 0; r < kRows; ++r) {
+    add_values<1>(rows + r, p + r * kAttendTile, tile, std::max(rows[r].begin, tile.begin),
+                  std::min({rows[r].end, tile.end, begin}), head_dim);
+  }
+  add_values<kRows>(rows, p, tile, begin, std::min(end, tile.end), head_dim);
+  for (int r = 0; r < kRows; ++r) {
+    add_values<1>(rows + r, p + r * kAttendTile, tile, end, std::min(rows[r].end, tile.end),
+                  head_dim);
+  }
+}
+
+template <int kRows, class Element>
+void attend_tile(Row* rows, const Tile<Element>& tile, int64_t head_dim, float scale) {
+  float p[kRows * kAttendTile];  // scores, then weights, by position - tile.start
+
+  const int64_t n_keys = tile.end - tile.begin;
+  for (int64_t j = 0; j < n_keys; j += kDotColumns) {
+    score_keys<kRows>(p + (tile.begin - tile.start) + j, rows, tile.key + j, n_keys - j, head_dim,
+                      scale);
+  }
+  for (int r = 0; r < kRows; ++r) {
+    if (rows[r].begin < tile.end && tile.begin < rows[r].end) {
+      weigh(p + r * kAttendTile, rows[r], tile, head_dim);
+    }
+  }
+  merge_values<kRows>(rows, p, tile, head_dim);
+}
+
+/// Rows of one block, tile after tile.
+template <class Element>
+void attend_block(Row* rows, int64_t n_rows, const AttendTask& task, const KvLayout& layout,
+                  const Element* k, const Element* v, const uint32_t* page_table) {
+  int64_t begin = rows[0].begin;  // later rows begin and end no earlier
+  const int64_t end = rows[n_rows - 1].end;
+  Tile<Element> tile;
+  while (begin < end) {
+    tile.start = begin - begin % kAttendTile;
+    tile.begin = begin;
+    tile.end = std::min(end, tile.start + kAttendTile);
+    find_tile(tile, layout, k, v, page_table, task.kv_head);
+    int64_t r = 0;
+    for (; r + kTileRows <= n_rows; r += kTileRows) {
+      attend_tile<kTileRows>(rows + r, tile, layout.head_dim, task.scale);
+    }
+    if (n_rows - r == 2) attend_tile<2>(rows + r, tile, layout.head_dim, task.scale);
+    if (n_rows - r == 1) attend_tile<1>(rows + r, tile, layout.head_dim, task.scale);
+    begin = tile.end;
+  }
+}
+
+Row start_row(const AttendTask& task, const KvLayout& layout, int64_t index) {
+  const int64_t t = index / task.n_group_heads;
+  const int64_t head = task.kv_head * task.n_group_heads + index % task.n_group_heads;
+  const int64_t pos = task.first_pos + t;
+  Row row;
+  row.q = task.q + t * task.q_stride + head * layout.head_dim;
+  row.out = task.out + t * task.out_stride + head * layout.head_dim;
+  row.begin = std::max<int64_t>(0, pos + 1 - task.window);
+  row.end = pos + 1;
+  row.greatest = -INFINITY;
+  row.sum = 0.0F;
+  std::fill_n(row.out, layout.head_dim, 0.0F);
+  return row;
+}
+
+template <class Element>
+void attend(const AttendTask& task, const KvLayout& layout, const Element* k, const Element* v,
+            const uint32_t* page_table) {
+  const int64_t n_rows = task.n_tokens * task.n_group_heads;
+  Row rows[kMaxRows];
+  for (int64_t first = 0; first < n_rows; first += kMaxRows) {
+    const int64_t n = std::min(kMaxRows, n_rows - first);
+    for (int64_t r = 0; r < n; ++r) rows[r] = start_row(task, layout, first + r);
+    attend_block(rows, n, task, layout, k, v, page_table);
+    for (int64_t r = 0; r < n; ++r) {
+      const float inverse = 1.0F / rows[r].sum;
+      for (int64_t i = 0; i < layout.head_dim; ++i) rows[r].out[i] *= inverse;
+    }
+  }
+}
+
+}  // namespace
+
+void attend_f32(const AttendTask& task, const KvLayout& layout, const float* k, const float* v,
+                const uint32_t* page_table) {
+  attend(task, layout, k, v, page_table);
+}
+
+void attend_bf16(const AttendTask& task, const KvLayout& layout, const uint16_t* k,
+                 const uint16_t* v, const uint32_t* page_table) {
+  attend(task, layout, k, v, page_table);
+}
+
+}  // namespace dovetail::kernels::neon

@@ -1,0 +1,49 @@
+// The NEON (ARMv8-A Advanced SIMD) variants. Contracts are in kernels/OP.hpp; ops that are missing
+// here cost too little to have a variant, and the table takes kernels/ref for them.
+#pragma once
+
+#include <kernels/attend.hpp>
+#include <kernels/convert.hpp>
+#include <kernels/linear.hpp>
+#include <kernels/linear_quantized.hpp>
+#include <kernels/pointwise.hpp>
+#include <kernels/read_stream.hpp>
+#include <kernels/rms_norm.hpp>
+#include <kernels/rope.hpp>
+#include <kernels/softmax.hpp>
+#include <kernels/weight_formats.hpp>
+
+namespace dovetail::kernels::neon {
+
+LinearF32Fn linear_f32;
+LinearF32Fn linear_add_f32;
+LinearBf16Fn linear_bf16;
+LinearBf16Fn linear_add_bf16;
+QuantizeActivationsFn quantize_activations;
+QuantizeRowsFn quantize_rows_int8;
+QuantizeRowsFn quantize_rows_int4;
+QuantizeRowsFn quantize_rows_int4q;
+AttendF32Fn attend_f32;
+AttendBf16Fn attend_bf16;
+RmsNormFn rms_norm;
+RopeHalfSplitFn rope_half_split;
+BinaryFn silu_mul;
+UnaryFn exp;
+UnaryFn silu;
+SoftmaxFn softmax;
+F32ToBf16Fn f32_to_bf16;
+F16ToF32Fn f16_to_f32;
+ReadStreamFn read_stream;
+ReadStreamFn read_stream_ahead;
+
+/// With the dot products of ARMv8.2.
+namespace dotprod {
+LinearQuantizedFn linear_int8;
+LinearQuantizedFn linear_add_int8;
+LinearQuantizedFn linear_int4;
+LinearQuantizedFn linear_add_int4;
+LinearQuantizedFn linear_int4q;
+LinearQuantizedFn linear_add_int4q;
+}  // namespace dotprod
+
+}  // namespace dovetail::kernels::neon

@@ -1,0 +1,80 @@
+// The NEON row of the table. Built without +dotprod: it runs on every AArch64.
+#include "kernels/cpu/neon_row.hpp"
+
+#include <sys/auxv.h>
+
+#include "kernels/cpu/neon.hpp"
+#include "kernels/cpu/portable.hpp"
+
+namespace dovetail::kernels {
+namespace {
+
+constexpr CpuKernels kRow = {
+    .name = "neon",
+    .linear_f32 = neon::linear_f32,
+    .linear_add_f32 = neon::linear_add_f32,
+    .linear_bf16 = neon::linear_bf16,
+    .linear_add_bf16 = neon::linear_add_bf16,
+    .quantize_activations = neon::quantize_activations,
+    .linear_int8 = portable::linear_int8,
+    .linear_add_int8 = portable::linear_add_int8,
+    .linear_int4 = portable::linear_int4,
+    .linear_add_int4 = portable::linear_add_int4,
+    .linear_int4q = portable::linear_int4q,
+    .linear_add_int4q = portable::linear_add_int4q,
+    .quantize_rows_int8 = neon::quantize_rows_int8,
+    .quantize_rows_int4 = neon::quantize_rows_int4,
+    .quantize_rows_int4q = neon::quantize_rows_int4q,
+    .unpack_row_int8 = ref::unpack_row_int8,
+    .unpack_row_int4 = ref::unpack_row_int4,
+    .unpack_row_int4q = ref::unpack_row_int4q,
+    .attend_f32 = neon::attend_f32,
+    .attend_bf16 = neon::attend_bf16,
+    .cache_write_f32 = ref::cache_write_f32,
+    .cache_write_bf16 = ref::cache_write_bf16,
+    .rms_norm = neon::rms_norm,
+    .rope_table = ref::rope_table,
+    .rope_half_split = neon::rope_half_split,
+    .add = ref::add,
+    .mul = ref::mul,
+    .silu_mul = neon::silu_mul,
+    .exp = neon::exp,
+    .silu = neon::silu,
+    .softmax = neon::softmax,
+    .argmax = ref::argmax,
+    .gather_rows_f32 = ref::gather_rows_f32,
+    .gather_rows_bf16 = ref::gather_rows_bf16,
+    .bf16_to_f32 = ref::bf16_to_f32,
+    .f32_to_bf16 = neon::f32_to_bf16,
+    .f16_to_f32 = neon::f16_to_f32,
+    .read_stream = neon::read_stream,
+    .read_stream_ahead = neon::read_stream_ahead,
+};
+
+constexpr CpuKernels with_dot_products(CpuKernels row) {
+  row.linear_int8 = neon::dotprod::linear_int8;
+  row.linear_add_int8 = neon::dotprod::linear_add_int8;
+  row.linear_int4 = neon::dotprod::linear_int4;
+  row.linear_add_int4 = neon::dotprod::linear_add_int4;
+  row.linear_int4q = neon::dotprod::linear_int4q;
+  row.linear_add_int4q = neon::dotprod::linear_add_int4q;
+  return row;
+}
+
+constexpr CpuKernels kDotprodRow = with_dot_products(kRow);
+
+bool machine_has(uint64_t feature) {
+  return (getauxval(AT_HWCAP) & feature) != 0;
+}
+
+}  // namespace
+
+const CpuKernels* neon_row() {
+  return machine_has(HWCAP_ASIMDDP) ? &kDotprodRow : &kRow;
+}
+
+bool machine_has_neon() {
+  return machine_has(HWCAP_ASIMD);
+}
+
+}  // namespace dovetail::kernels

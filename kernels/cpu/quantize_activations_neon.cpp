@@ -1,0 +1,74 @@
+// quantize_activations for NEON; contract in kernels/linear_quantized.hpp, oracle in
+// kernels/ref/linear_quantized.cpp.
+// Bound by arithmetic, and small beside the products that read its result.
+#include <bit>
+
+#include "kernels/cpu/neon.hpp"
+#include "kernels/cpu/neon_math.hpp"
+
+namespace dovetail::kernels::neon {
+namespace {
+
+constexpr int kVectors = 8;  // of four floats in a block
+
+struct Row {
+  int8_t* q;
+  int16_t* q16;
+  float* scale;
+  int32_t* sum;
+};
+
+/// max |x|, as bits: so ordered, an infinity or a NaN is above every number.
+uint32_t greatest_bits(const float32x4_t (&x)[kVectors]) {
+  uint32x4_t most = vdupq_n_u32(0);
+  for (const float32x4_t part : x) {
+    most = vmaxq_u32(most, vreinterpretq_u32_f32(vabsq_f32(part)));
+  }
+  return vmaxvq_u32(most);
+}
+
+void quantize_block(const Row& row, int64_t b, const float* from) {
+  constexpr uint32_t kLeast = std::bit_cast<uint32_t>(0x1p-100F);
+  constexpr uint32_t kInfinity = 0x7F800000U;
+  float32x4_t x[kVectors];
+  for (int v = 0; v < kVectors; ++v) x[v] = vld1q_f32(from + 4 * v);
+  const uint32_t bits = greatest_bits(x);
+  const float greatest = std::bit_cast<float>(bits);
+  row.scale[b] = bits < kLeast ? 0.0F : greatest / 127.0F;
+
+  int16x4_t q[kVectors];
+  if (bits < kLeast || bits >= kInfinity) {
+    for (int16x4_t& part : q) part = vdup_n_s16(0);
+  } else {
+    const float inverse = 127.0F / greatest;
+    for (int v = 0; v < kVectors; ++v) q[v] = vmovn_s32(vcvtnq_s32_f32(vmulq_n_f32(x[v], inverse)));
+  }
+  int32x4_t sum = vdupq_n_s32(0);
+  for (int v = 0; v < kVectors; v += 2) {
+    const int16x8_t both = vcombine_s16(q[v], q[v + 1]);
+    sum = vpadalq_s16(sum, both);
+    vst1q_s16(row.q16 + b * kQuantBlock + 4 * v, both);
+    vst1_s8(row.q + b * kQuantBlock + 4 * v, vmovn_s16(both));
+  }
+  row.sum[b] = vaddvq_s32(sum);
+}
+
+}  // namespace
+
+void quantize_activations(void* xq, const float* x, int64_t x_stride, int64_t n_tokens,
+                          int64_t k_len) {
+  const int64_t row_bytes = quantized_row_bytes(k_len);
+  const int64_t n_blocks = k_len / kQuantBlock;
+  for (int64_t t = 0; t < n_tokens; ++t) {
+    uint8_t* bytes = static_cast<uint8_t*>(xq) + t * row_bytes;
+    const Row row = {reinterpret_cast<int8_t*>(bytes), reinterpret_cast<int16_t*>(bytes + k_len),
+                     reinterpret_cast<float*>(bytes + 3 * k_len),
+                     reinterpret_cast<int32_t*>(bytes + 3 * k_len + 4 * n_blocks)};
+    for (int64_t b = 0; b < n_blocks; ++b) {
+      quantize_block(row, b, x + t * x_stride + b * kQuantBlock);
+    }
+    for (int64_t i = 3 * k_len + 8 * n_blocks; i < row_bytes; ++i) bytes[i] = 0;
+  }
+}
+
+}  // namespace dovetail::kernels::neon
