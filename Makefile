@@ -15,7 +15,7 @@ help:
 	@echo "make tsan   build and test under ThreadSanitizer"
 
 setup:
-	@tools/setup.sh
+	@tools/setup.sh $(SETUP)
 
 configure: setup
 	@cmake --preset $(PRESET)
@@ -29,6 +29,7 @@ run: build
 install: build
 	@cmake --install $(BUILD) --prefix $(PREFIX)
 
+test: SETUP := test
 test: configure
 	@cmake --build --preset $(PRESET) -j $(JOBS)
 	@ctest --preset $(PRESET) -j $(JOBS)

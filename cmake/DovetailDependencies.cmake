@@ -1,5 +1,10 @@
 # Everything outside the tree comes from the distribution's packages.
 find_package(Threads REQUIRED)
+if(DVT_KERNELS_ONLY)
+  set(INSTALL_GTEST OFF)
+  add_subdirectory(/usr/src/googletest/googletest googletest EXCLUDE_FROM_ALL) # its package's source
+  return()
+endif()
 find_package(Boost 1.75 REQUIRED COMPONENTS json)
 find_package(yaml-cpp REQUIRED)
 find_package(spdlog REQUIRED)

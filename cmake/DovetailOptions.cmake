@@ -1,6 +1,7 @@
 # Options of the build, the warnings of our own targets, sanitizers.
 option(DVT_TESTS "Build the test suite" ON)
 option(DVT_BENCHMARKS "Build the kernel and tokenizer benchmarks" ON)
+option(DVT_KERNELS_ONLY "Build kernels/ and its tests alone, which takes no library: for other processors" OFF)
 option(DVT_ASSERTIONS "Check DVT_ASSERT in every build type" OFF)
 option(DVT_WERROR "Treat warnings of our own code as errors" OFF)
 set(DVT_SANITIZER "none" CACHE STRING "none, asan (address + undefined) or tsan")
