@@ -6,18 +6,11 @@
 #include <optional>
 #include <sstream>
 
+#include "core/base/cgroup.hpp"
 #include "core/base/files.hpp"
 
 namespace dovetail::core {
 namespace {
-
-// The number in a file that holds one, or nothing ("max", absent).
-std::optional<uint64_t> number_in(const std::string& path) {
-  std::ifstream in(path);
-  uint64_t value = 0;
-  if (in >> value) return value;
-  return std::nullopt;
-}
 
 std::optional<uint64_t> meminfo_available() {
   std::ifstream in("/proc/meminfo");
@@ -28,33 +21,11 @@ std::optional<uint64_t> meminfo_available() {
   return std::nullopt;
 }
 
-// What the control group (version 2) that we are in, and those above it, leave us.
-std::optional<uint64_t> cgroup_available() {
-  std::ifstream in("/proc/self/cgroup");
-  std::optional<uint64_t> least;
-  for (std::string line; std::getline(in, line);) {
-    if (line.rfind("0::", 0) != 0) continue;
-    std::string folder = line.substr(3);
-    while (true) {
-      const std::string base = "/sys/fs/cgroup" + (folder == "/" ? "" : folder);
-      const auto limit = number_in(base + "/memory.max");
-      const auto used = number_in(base + "/memory.current");
-      if (limit && used) {
-        const uint64_t left = *limit > *used ? *limit - *used : 0;
-        least = least ? std::min(*least, left) : left;
-      }
-      if (folder.empty() || folder == "/") break;
-      folder.resize(folder.rfind('/'));
-    }
-  }
-  return least;
-}
-
 }  // namespace
 
 uint64_t available_memory() {
   const uint64_t system = meminfo_available().value_or(UINT64_MAX);
-  return std::min(system, cgroup_available().value_or(UINT64_MAX));
+  return std::min(system, memory_left(ControlGroups::of_this_process()));
 }
 
 uint64_t MemoryPlan::private_bytes() const {
