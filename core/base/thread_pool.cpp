@@ -9,20 +9,23 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
-#include <sstream>
 #include <string>
 #include <system_error>
 
 #include "core/base/assert.hpp"
+#include "core/base/cgroup.hpp"
+#include "core/base/cpus.hpp"
 #include "core/base/signals_blocked.hpp"
 
 namespace dovetail::core {
 namespace {
 
-constexpr uint32_t kSpins =
-    2000;  // some 20 to 80 us: longer than an op, shorter than a scheduling tick
-constexpr uint32_t kFewSpins = 64;  // where spinning did not pay
+using Clock = std::chrono::steady_clock;
+using std::chrono::nanoseconds;
+
+constexpr nanoseconds kSpin{50'000};      // longer than an op, shorter than a scheduling tick
+constexpr nanoseconds kShortSpin{2'000};  // where spinning did not pay
+constexpr int kLooksPerClock = 16;        // a pause takes 10 to 60 ns, the clock about as long
 
 // What the current thread is doing for a pool.
 struct Place {
@@ -36,12 +39,12 @@ thread_local Place t_place;
 // other programs keep the rest busy, it only keeps the other lane from arriving: so each thread
 // learns from its last waits, and looks again now and then.
 struct SpinBudget {
-  uint32_t n_spins = kSpins;
+  nanoseconds spin = kSpin;
   uint32_t n_waits = 0;
 
-  uint32_t next(uint32_t most) { return std::min(most, ++n_waits % 64 == 0 ? kSpins : n_spins); }
+  nanoseconds next(nanoseconds most) { return std::min(most, ++n_waits % 64 == 0 ? kSpin : spin); }
   void learn(bool paid) {
-    n_spins = paid ? std::min(kSpins, n_spins * 2) : std::max(kFewSpins, n_spins / 2);
+    spin = paid ? std::min(kSpin, spin * 2) : std::max(kShortSpin, spin / 2);
   }
 };
 thread_local SpinBudget t_spin_budget;
@@ -54,22 +57,22 @@ inline void relax() {
 #endif
 }
 
-uint32_t affinity_cores() {
-  for (int n_cpus = 1024; n_cpus <= 1 << 20;
-       n_cpus *= 4) {  // the kernel refuses a mask that is too small
-    cpu_set_t* mask = CPU_ALLOC(n_cpus);
-    const size_t n_bytes = CPU_ALLOC_SIZE(n_cpus);
-    const int count = sched_getaffinity(0, n_bytes, mask) == 0 ? CPU_COUNT_S(n_bytes, mask) : 0;
-    CPU_FREE(mask);
-    if (count > 0) return static_cast<uint32_t>(count);
-  }
-  return std::max(1u, std::thread::hardware_concurrency());
+// Without effect where the system refuses: the lane then runs where it may.
+void pin_this_thread(int cpu) {
+  cpu_set_t* mask = CPU_ALLOC(cpu + 1);
+  if (mask == nullptr) return;
+  const size_t n_bytes = CPU_ALLOC_SIZE(cpu + 1);
+  CPU_ZERO_S(n_bytes, mask);
+  CPU_SET_S(cpu, n_bytes, mask);
+  (void)sched_setaffinity(0, n_bytes, mask);
+  CPU_FREE(mask);
 }
 
 }  // namespace
 
-ThreadPool::ThreadPool(uint32_t n_lanes) {
+ThreadPool::ThreadPool(uint32_t n_lanes, std::vector<int> cpus) : cpus_(std::move(cpus)) {
   const uint32_t wanted = std::max(1u, n_lanes);
+  if (cpus_.size() < wanted) cpus_.clear();
   const SignalsBlocked blocked;
   threads_.reserve(wanted - 1);
   try {
@@ -79,8 +82,8 @@ ThreadPool::ThreadPool(uint32_t n_lanes) {
     // A limit on threads: the lanes there are do all the work.
   }
   n_lanes_ = static_cast<uint32_t>(threads_.size()) + 1;
-  spins_ = n_lanes_ <= affinity_cores() ? kSpins : 0;
-  // Threads read n_lanes_ and spins_ only after the first job is published.
+  spin_ = n_lanes_ <= allowed_cpus().size() ? kSpin : nanoseconds{0};
+  // Threads read n_lanes_ and spin_ only after the first job is published.
 }
 
 ThreadPool::~ThreadPool() {
@@ -91,20 +94,23 @@ ThreadPool::~ThreadPool() {
 }
 
 void ThreadPool::wait_while(const std::atomic<uint32_t>& word, uint32_t value) const {
-  const uint32_t n_spins = t_spin_budget.next(spins_);
-  for (uint32_t i = 0; i < n_spins; ++i) {
-    if (word.load(std::memory_order_acquire) != value) {
-      t_spin_budget.learn(true);
-      return;
+  const Clock::time_point end = Clock::now() + t_spin_budget.next(spin_);
+  do {
+    for (int i = 0; i < kLooksPerClock; ++i) {
+      if (word.load(std::memory_order_acquire) != value) {
+        t_spin_budget.learn(true);
+        return;
+      }
+      relax();
     }
-    relax();
-  }
+  } while (Clock::now() < end);
   t_spin_budget.learn(false);
   word.wait(value);
 }
 
 void ThreadPool::worker(uint32_t lane) {
   pthread_setname_np(pthread_self(), ("dvt-lane-" + std::to_string(lane)).c_str());
+  if (!cpus_.empty()) pin_this_thread(cpus_[lane]);
   t_place = {this, lane, false};
   uint32_t seen = 0;
   job_number_.wait(seen);
@@ -193,29 +199,9 @@ void ThreadPool::parallel_for(uint64_t n, uint64_t grain, RangeFn fn, void* arg)
 }
 
 uint32_t ThreadPool::default_lanes() {
-  const uint32_t cores = affinity_cores();
-  std::ifstream in("/proc/self/cgroup");
-  std::stringstream membership;
-  membership << in.rdbuf();
-  const double quota = cpu_quota("/sys/fs/cgroup", membership.str());
-  if (quota <= 0) return cores;
-  return std::clamp(static_cast<uint32_t>(std::ceil(std::min(quota, 1e6))), 1u, cores);
-}
-
-double cpu_quota(const std::filesystem::path& root, std::string_view membership) {
-  const size_t line = membership.find("0::/");
-  if (line == std::string_view::npos) return 0;
-  std::string_view group = membership.substr(line + 4);
-  group = group.substr(0, group.find('\n'));
-  double least = 0;
-  for (std::filesystem::path dir = root / std::filesystem::path(group);; dir = dir.parent_path()) {
-    std::ifstream in(dir / "cpu.max");  // "max 100000" or "150000 100000"
-    double quota = 0, period = 0;
-    if (in >> quota >> period && quota > 0 && period > 0) {
-      least = least == 0 ? quota / period : std::min(least, quota / period);
-    }
-    if (dir == root || !dir.has_relative_path() || dir == dir.parent_path()) return least;
-  }
+  const auto n_cpus = static_cast<double>(allowed_cpus().size());
+  const double quota = cpu_quota(ControlGroups::of_this_process());
+  return static_cast<uint32_t>(std::clamp(std::ceil(quota), 1.0, n_cpus));
 }
 
 }  // namespace dovetail::core

@@ -5,10 +5,9 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
-#include <filesystem>
 #include <mutex>
-#include <string_view>
 #include <thread>
 #include <type_traits>
 #include <vector>
@@ -20,8 +19,10 @@ class ThreadPool {
   using RangeFn = void (*)(void* arg, uint64_t begin, uint64_t end, uint32_t lane) noexcept;
   using TeamFn = void (*)(void* arg, uint32_t lane, uint32_t n_lanes) noexcept;
 
-  /// Starts n_lanes - 1 threads; fewer where the system refuses more.
-  explicit ThreadPool(uint32_t n_lanes = default_lanes());
+  /// Starts n_lanes - 1 threads; fewer where the system refuses more. With `cpus`, one for each lane
+  /// or more, lane i stays on processor cpus[i]; lane 0 does not: it is the caller's thread, whose
+  /// affinity is the caller's own. With fewer processors than lanes nothing is pinned.
+  explicit ThreadPool(uint32_t n_lanes = default_lanes(), std::vector<int> cpus = {});
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
@@ -62,7 +63,8 @@ class ThreadPool {
         const_cast<void*>(static_cast<const void*>(&fn)));
   }
 
-  /// The cores that this process may use: its affinity mask, cut by the control group's CPU quota.
+  /// The processors that this process may use: those of its affinity mask, but no more than the
+  /// control groups' CPU quota, rounded up; at least 1.
   static uint32_t default_lanes();
 
  private:
@@ -76,7 +78,8 @@ class ThreadPool {
 
   std::vector<std::thread> threads_;
   uint32_t n_lanes_ = 1;
-  uint32_t spins_ = 0;  // looks at a word before sleeping on it
+  std::vector<int> cpus_;             // by lane; empty: the system places the threads
+  std::chrono::nanoseconds spin_{0};  // a lane watches a word for as long before it sleeps on it
   std::mutex one_job_;
   Job job_;
 
@@ -87,9 +90,5 @@ class ThreadPool {
   alignas(64) std::atomic<uint32_t> phase_{0};       // of the barrier
   alignas(64) std::atomic<bool> stop_{false};
 };
-
-/// Cores' worth of CPU time that control groups (version 2) leave a process, or 0 without a limit.
-/// `membership` is the text of /proc/self/cgroup; `root` is where the hierarchy is mounted.
-double cpu_quota(const std::filesystem::path& root, std::string_view membership);
 
 }  // namespace dovetail::core

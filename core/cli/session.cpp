@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "core/base/cpus.hpp"
 #include "core/base/log.hpp"
 #include "core/config/check_value.hpp"
 #include "core/config/load.hpp"
@@ -59,8 +60,10 @@ bool names_a_config(const std::string& text) {
   return text.find('/') != std::string::npos || ends_with_any(text, {".yaml", ".yml", ".gguf"}) || fs::exists(text, error);
 }
 
-Status Runtime::start(const std::string& program, const std::vector<std::string>& plugin_paths, std::optional<int32_t> n_threads) {
-  pool_ = n_threads ? std::make_unique<ThreadPool>(static_cast<uint32_t>(*n_threads)) : std::make_unique<ThreadPool>();
+Status Runtime::start(const std::string& program, const std::vector<std::string>& plugin_paths) {
+  const Settings::Backend& b = settings_.backend;
+  const uint32_t n_lanes = b.n_threads ? static_cast<uint32_t>(*b.n_threads) : ThreadPool::default_lanes();
+  pool_ = std::make_unique<ThreadPool>(n_lanes, b.pin ? cores_first(allowed_cpus()) : std::vector<int>{});
   host_ = std::make_unique<HostServices>(*pool_);
   SearchOptions search;
   for (const std::string& path : plugin_paths) search.paths.push_back(path);
@@ -73,7 +76,7 @@ Status Runtime::start(const std::string& program, const std::vector<std::string>
 
 Result<std::unique_ptr<Runtime>> Runtime::open_plugins_only(const std::string& program, const std::vector<std::string>& paths) {
   auto runtime = std::unique_ptr<Runtime>(new Runtime);
-  DVT_TRY(runtime->start(program, paths, std::nullopt));
+  DVT_TRY(runtime->start(program, paths));
   return runtime;
 }
 
@@ -84,7 +87,7 @@ Result<std::unique_ptr<Runtime>> Runtime::open(const std::string& program, const
   Settings& s = runtime->settings_;
   DVT_TRY(s, read_settings(runtime->config_));
   set_log_level(level_of(s.log_level));
-  if (const Status started = runtime->start(program, s.plugins.path, s.backend.n_threads); !started) {
+  if (const Status started = runtime->start(program, s.plugins.path); !started) {
     const Node* plugins = runtime->config_.find("plugins");
     const Node* path = plugins ? plugins->find("path") : nullptr;
     return path ? started.in(path->origin().str()) : started;

@@ -43,7 +43,7 @@ class Runtime {
 
  private:
   Runtime() = default;
-  Status start(const std::string& program, const std::vector<std::string>& plugin_paths, std::optional<int32_t> n_threads);
+  Status start(const std::string& program, const std::vector<std::string>& plugin_paths);
   Status check_named_plugins();
 
   Node config_;

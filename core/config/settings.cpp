@@ -158,6 +158,7 @@ Settings::Backend read_backend(const Node& config, Status& status) {
   backend.plugin = in.plugin("plugin");
   in.required("plugin", in.text("plugin"));
   backend.n_threads = in.i32("threads");
+  backend.pin = in.required("pin", in.boolean("pin"));
   backend.huge_pages = in.required("huge_pages", in.boolean("huge_pages"));
   backend.weight_cache_gib = in.required("weight_cache_gib", in.i32("weight_cache_gib"));
   const Node* weights = in.raw("weights");

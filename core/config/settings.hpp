@@ -37,6 +37,7 @@ struct Settings {
     std::map<std::string, std::string>
         class_weights;  // tensor class to format; wins over `weights`
     std::optional<int32_t> n_threads;
+    bool pin = false;        // the pool's threads stay on one processor each
     bool huge_pages = true;  // mapped weights move to 2 MiB pages
     int32_t weight_cache_gib = 0;  // bound of the cache of packed weights; 0: none
   };

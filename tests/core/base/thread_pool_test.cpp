@@ -8,15 +8,15 @@
 
 #include <atomic>
 #include <chrono>
-#include <filesystem>
-#include <fstream>
-#include <set>
-#include <string>
 #include <thread>
 #include <vector>
 
+#include "core/base/cpus.hpp"
+
 namespace dovetail::core {
 namespace {
+
+using namespace std::chrono_literals;
 
 TEST(ThreadPool, CoversEveryIndexOnceForAnyGrain) {
   ThreadPool pool(3);
@@ -169,70 +169,94 @@ TEST(ThreadPool, NamesItsThreads) {
   EXPECT_STREQ(name, "dvt-lane-1");
 }
 
-TEST(ThreadPool, SleepsWhileThereIsNoWork) {
-  ThreadPool pool(2);
-  pool.parallel_for(64, 1, [](uint64_t, uint64_t, uint32_t) {});
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // past the bounded spin
-  rusage before{}, after{};
-  getrusage(RUSAGE_SELF, &before);
-  std::this_thread::sleep_for(std::chrono::milliseconds(300));
-  getrusage(RUSAGE_SELF, &after);
-  const auto used_us = (after.ru_utime.tv_sec - before.ru_utime.tv_sec) * 1000000 +
-                       after.ru_utime.tv_usec - before.ru_utime.tv_usec;
-  EXPECT_LT(used_us, 100000);
+std::chrono::microseconds cpu_time() {
+  rusage used{};
+  getrusage(RUSAGE_SELF, &used);
+  return std::chrono::seconds(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
+         std::chrono::microseconds(used.ru_utime.tv_usec + used.ru_stime.tv_usec);
 }
 
-TEST(ThreadPool, DefaultLanesFollowTheAffinityMask) {
-  cpu_set_t all;
-  ASSERT_EQ(sched_getaffinity(0, sizeof all, &all), 0);
-  EXPECT_LE(ThreadPool::default_lanes(), static_cast<uint32_t>(CPU_COUNT(&all)));
-  cpu_set_t one;
-  CPU_ZERO(&one);
-  for (int i = 0; i < CPU_SETSIZE; ++i) {
-    if (CPU_ISSET(i, &all)) {
-      CPU_SET(i, &one);
-      break;
-    }
-  }
-  std::thread([&] {  // the mask is the thread's own
-    ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
-    EXPECT_EQ(ThreadPool::default_lanes(), 1u);
+TEST(ThreadPool, SleepsWhileThereIsNoWork) {
+  ThreadPool pool(2);
+  pool.team_run([&](uint32_t, uint32_t) { pool.team_barrier(); });
+  pool.parallel_for(64, 1, [](uint64_t, uint64_t, uint32_t) {});
+  std::this_thread::sleep_for(20ms);  // past the bounded spin
+  const auto before = cpu_time();
+  std::this_thread::sleep_for(300ms);
+  EXPECT_LT(cpu_time() - before, 100ms) << "a lane that spins uses 300";
+}
+
+// A lane that waits long sleeps: it does not spin through the 300 ms that the other is late.
+TEST(ThreadPool, SleepsAtABarrierThatOneLaneIsLateFor) {
+  ThreadPool pool(2);
+  const auto before = cpu_time();
+  pool.team_run([&](uint32_t lane, uint32_t) {
+    if (lane == 0) std::this_thread::sleep_for(300ms);  // the other's thread has learnt nothing yet
+    pool.team_barrier();
+  });
+  EXPECT_LT(cpu_time() - before, 100ms) << "a lane that spins uses 300";
+}
+
+void allow_this_thread(const std::vector<int>& cpus) {
+  cpu_set_t mask;
+  CPU_ZERO(&mask);
+  for (const int cpu : cpus) CPU_SET(cpu, &mask);
+  ASSERT_EQ(sched_setaffinity(0, sizeof mask, &mask), 0);
+}
+
+// The lanes were to have a processor each, and then all get one: whoever spins keeps another from
+// arriving. A lane that did so for the whole of its time at each meeting would use 50 us of it.
+TEST(ThreadPool, LanesThatShareAProcessorLearnNotToSpin) {
+  constexpr int kMeetings = 4000;
+  const std::vector<int> cpus = allowed_cpus();
+  if (cpus.size() < 2) GTEST_SKIP() << "needs two processors";
+  std::thread([&] {  // whose affinity may change
+    ThreadPool pool(2);
+    pool.team_run([&](uint32_t, uint32_t) { allow_this_thread({cpus[0]}); });
+    const auto before = cpu_time();
+    pool.team_run([&](uint32_t, uint32_t) {
+      for (int i = 0; i < kMeetings; ++i) pool.team_barrier();
+    });
+    EXPECT_LT(cpu_time() - before, kMeetings * 40us);
   })
       .join();
 }
 
-class CpuQuota : public testing::Test {
- protected:
-  void SetUp() override {
-    root_ = std::filesystem::path(testing::TempDir()) / ("dvt_quota_" + std::to_string(getpid()));
-    std::filesystem::create_directories(root_ / "a" / "b");
-  }
-  void TearDown() override { std::filesystem::remove_all(root_); }
-  void put(const std::string& file, const std::string& text) {
-    std::ofstream(root_ / file) << text;
-  }
-  std::filesystem::path root_;
-};
-
-TEST_F(CpuQuota, IsTheLeastOfTheGroupAndItsParents) {
-  EXPECT_EQ(cpu_quota(root_, "0::/a/b\n"), 0);
-  put("a/b/cpu.max", "max 100000\n");
-  EXPECT_EQ(cpu_quota(root_, "0::/a/b\n"), 0);
-  put("a/cpu.max", "150000 100000\n");
-  EXPECT_EQ(cpu_quota(root_, "0::/a/b\n"), 1.5);
-  put("a/b/cpu.max", "400000 100000\n");
-  EXPECT_EQ(cpu_quota(root_, "0::/a/b\n"), 1.5);
-  put("cpu.max", "50000 100000\n");
-  EXPECT_EQ(cpu_quota(root_, "0::/a/b\n"), 0.5);
+TEST(ThreadPool, PinsEachLaneButTheCallersToItsProcessor) {
+  const std::vector<int> cpus = allowed_cpus();
+  if (cpus.size() < 2) GTEST_SKIP() << "needs two processors";
+  const std::vector<int> backwards(cpus.rbegin(), cpus.rend());
+  ThreadPool pool(2, backwards);
+  std::vector<std::vector<int>> of_lane(2);
+  pool.team_run([&](uint32_t lane, uint32_t) { of_lane[lane] = allowed_cpus(); });
+  EXPECT_EQ(of_lane[0], cpus) << "the caller's own";
+  EXPECT_EQ(of_lane[1], std::vector<int>{backwards[1]});
+  EXPECT_EQ(allowed_cpus(), cpus);
 }
 
-TEST_F(CpuQuota, UnderstandsMembershipOfSeveralHierarchies) {
-  put("a/cpu.max", "200000 100000\n");
-  EXPECT_EQ(cpu_quota(root_, "12:cpu:/x\n0::/a\n"), 2);
-  EXPECT_EQ(cpu_quota(root_, "12:cpu:/x\n"), 0);
-  EXPECT_EQ(cpu_quota(root_, ""), 0);
-  put("a/cpu.max", "what\n");
-  EXPECT_EQ(cpu_quota(root_, "0::/a\n"), 0);
+TEST(ThreadPool, PinsNothingWithFewerProcessorsThanLanes) {
+  const std::vector<int> cpus = allowed_cpus();
+  ThreadPool pool(static_cast<uint32_t>(cpus.size()) + 1, cpus);
+  std::atomic<int> n_pinned{0};
+  pool.team_run([&](uint32_t, uint32_t) { n_pinned += allowed_cpus() == cpus ? 0 : 1; });
+  EXPECT_EQ(n_pinned, 0);
+}
+
+TEST(ThreadPool, ALaneThatCannotBePinnedWorksWhereItMay) {
+  ThreadPool pool(2, {100000, 100001});
+  std::atomic<int> n_calls{0};
+  pool.team_run([&](uint32_t, uint32_t) { n_calls += allowed_cpus().empty() ? 0 : 1; });
+  EXPECT_EQ(n_calls, 2);
+}
+
+TEST(ThreadPool, DefaultLanesFollowTheAffinityMask) {
+  const std::vector<int> cpus = allowed_cpus();
+  EXPECT_LE(ThreadPool::default_lanes(), cpus.size());
+  std::thread([&] {  // the mask is the thread's own
+    allow_this_thread({cpus.back()});
+    EXPECT_EQ(ThreadPool::default_lanes(), 1u);
+  })
+      .join();
 }
 
 }  // namespace

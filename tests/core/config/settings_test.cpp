@@ -26,7 +26,8 @@ std::string fault_in(const std::string& text) {
 TEST(Settings, HoldWhatTheConfigSays) {
   const Result<Settings> read = settings_of(
       "context: 2048\nmodel: {path: m/Tiny, arch: hash, vocab_size: 64, format: gguf}\n"
-      "backend: {plugin: cpu, weights: {default: int4, lm_head: int8}, threads: 3, isa: avx2}\n"
+      "backend: {plugin: cpu, weights: {default: int4, lm_head: int8}, threads: 3, pin: true, isa: "
+      "avx2}\n"
       "kv_cache: {dtype: bf16, block_len: 32, max_tokens: 5000000000}\n"
       "scheduler: {max_batch_tokens: 8, max_seqs: 2, prefill_chunk: 4}\n"
       "sampler: [greedy, top_k: 20, top_p: {p: 0.5}]\n"
@@ -47,6 +48,7 @@ TEST(Settings, HoldWhatTheConfigSays) {
   EXPECT_EQ(s.backend.weights, "int4");
   EXPECT_EQ(s.backend.class_weights, (std::map<std::string, std::string>{{"lm_head", "int8"}}));
   EXPECT_EQ(s.backend.n_threads, 3);
+  EXPECT_TRUE(s.backend.pin);
   EXPECT_EQ(s.kv_cache.dtype, "bf16");
   EXPECT_EQ(s.kv_cache.block_len, 32);
   EXPECT_EQ(s.kv_cache.max_tokens, 5000000000);
