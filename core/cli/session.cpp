@@ -170,6 +170,7 @@ Result<std::unique_ptr<Session>> Session::open(const std::string& program, const
     DVT_TRY(std::vector<ParamSpec> declared, param_specs(*plugin->table));
     DVT_TRY(self->chain_.add(stage.name, table, plugin->self, stage.params, static_cast<uint32_t>(self->model_->vocab_size()), std::move(declared)));
   }
+  self->chain_.set_pool(&runtime.pool());
   if (self->model_->tokenizer()) self->chain_.set_n_ids(self->model_->tokenizer()->n_ids());
   return self;
 }

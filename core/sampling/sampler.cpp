@@ -1,8 +1,6 @@
 #include "core/sampling/sampler.hpp"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 #include <random>
 #include <utility>
 
@@ -10,52 +8,17 @@
 #include "core/base/nearest.hpp"
 #include "core/config/check_value.hpp"
 #include "core/plugin/host.hpp"
+#include "core/sampling/draw.hpp"
 #include "core/sampling/philox.hpp"
 
 namespace dovetail::core {
 namespace {
-
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 bool likelier(const dvt_cand& a, const dvt_cand& b) {
   return a.logit != b.logit ? a.logit > b.logit : a.id < b.id;
 }
 bool lower_id(const dvt_cand& a, const dvt_cand& b) {
   return a.id < b.id;
-}
-bool less_likely(const dvt_cand& a, const dvt_cand& b) {
-  return a.logit < b.logit;
-}
-
-// exp(logit - top); infinite logits share all the probability.
-double weight_of(float logit, float top) {
-  if (std::isinf(top)) return logit == top ? 1.0 : 0.0;
-  return std::exp(static_cast<double>(logit) - static_cast<double>(top));
-}
-
-bool is_allowed(std::span<const uint32_t> allowed, size_t id) {
-  return allowed.empty() || (allowed[id / 32] >> (id % 32) & 1u) != 0;
-}
-
-// The ids that may be drawn, by id. A comparison with -inf drops NaN as well.
-size_t fill(std::span<const float> logits, std::span<const uint32_t> allowed, dvt_cand* out) {
-  size_t n = 0;
-  for (size_t id = 0; id < logits.size(); ++id)
-    if (logits[id] > -kInfinity && is_allowed(allowed, id))
-      out[n++] = {static_cast<uint32_t>(id), logits[id]};
-  return n;
-}
-
-std::optional<uint32_t> argmax(std::span<const float> logits, std::span<const uint32_t> allowed) {
-  std::optional<uint32_t> best;
-  float top = -kInfinity;
-  for (size_t id = 0; id < logits.size(); ++id) {
-    if (logits[id] > top && is_allowed(allowed, id)) {
-      top = logits[id];
-      best = static_cast<uint32_t>(id);
-    }
-  }
-  return best;
 }
 
 }  // namespace
@@ -69,7 +32,8 @@ Status nothing_to_draw(uint64_t position) {
 
 std::vector<uint32_t> first_ids_mask(uint64_t n_ids, size_t vocab_size) {
   std::vector<uint32_t> mask((vocab_size + 31) / 32);
-  for (size_t id = 0; id < std::min<uint64_t>(n_ids, vocab_size); ++id) mask[id / 32] |= 1u << id % 32;
+  for (size_t id = 0; id < std::min<uint64_t>(n_ids, vocab_size); ++id)
+    mask[id / 32] |= 1u << id % 32;
   return mask;
 }
 
@@ -79,12 +43,13 @@ SamplerChain::~SamplerChain() {
   close();
 }
 SamplerChain::SamplerChain(SamplerChain&& other) noexcept
-    : stages_(std::exchange(other.stages_, {})), n_ids_(other.n_ids_) {}
+    : stages_(std::exchange(other.stages_, {})), n_ids_(other.n_ids_), pool_(other.pool_) {}
 SamplerChain& SamplerChain::operator=(SamplerChain&& other) noexcept {
   if (this != &other) {
     close();
     stages_ = std::exchange(other.stages_, {});
     n_ids_ = other.n_ids_;
+    pool_ = other.pool_;
   }
   return *this;
 }
@@ -173,12 +138,12 @@ Result<uint32_t> SamplerState::sample(std::span<const float> logits, uint64_t po
   DVT_ASSERT(allowed.empty() || allowed.size() >= (logits.size() + 31) / 32);
   logits = logits.first(std::min<size_t>(logits.size(), chain_.n_ids_));
   if (is_argmax_) {
-    const std::optional<uint32_t> best = argmax(logits, allowed);
+    const std::optional<uint32_t> best = likeliest_id(logits, allowed);
     if (!best) return nothing_to_draw(position);
     return *best;
   }
   if (candidates_.size() < logits.size()) candidates_.resize(logits.size());
-  const size_t n = fill(logits, allowed, candidates_.data());
+  const size_t n = fill_candidates(logits, allowed, chain_.pool_, candidates_.data());
   if (n == 0) return nothing_to_draw(position);
   dvt_cands list{sizeof list, 2, candidates_.data(), n};
   CallFrame call;
@@ -200,23 +165,11 @@ Result<uint32_t> SamplerState::sample(std::span<const float> logits, uint64_t po
 // does nothing, or sorts in another way, does not change what is drawn.
 Result<uint32_t> SamplerState::draw(dvt_cands& list, double uniform) {
   if (list.sorted != 2) std::sort(list.c, list.c + list.n, lower_id);
-  const float top = std::max_element(list.c, list.c + list.n, less_likely)->logit;
-  if (weights_.size() < list.n) weights_.resize(candidates_.size());
-  double total = 0;
-  for (uint64_t i = 0; i < list.n; ++i) total += weights_[i] = weight_of(list.c[i].logit, top);
-  if (top == -kInfinity || !(total > 0))
-    return internal_error("the sampler stages left " + std::to_string(list.n) +
-                          " candidates, but no logit that is a number over -inf");
-  const double wanted = uniform * total;
-  double sum = 0;
-  uint64_t last = 0;  // in case that rounding leaves sum at or under wanted
-  for (uint64_t i = 0; i < list.n; ++i) {
-    if (weights_[i] == 0) continue;
-    last = i;
-    sum += weights_[i];
-    if (wanted < sum) break;
-  }
-  return list.c[last].id;
+  if (sums_.size() < list.n) sums_.resize(candidates_.size());
+  const std::optional<uint32_t> id = draw_id({list.c, list.n}, uniform, chain_.pool_, sums_.data());
+  if (id) return *id;
+  return internal_error("the sampler stages left " + std::to_string(list.n) +
+                        " candidates, but no logit that is a number over -inf");
 }
 
 Status SamplerState::accept(uint32_t id) {
@@ -245,15 +198,16 @@ Status SamplerState::rewind(uint64_t n) {
 
 std::vector<TokenProbability> likeliest(std::span<const float> logits, size_t n, uint32_t n_ids) {
   std::vector<dvt_cand> all(std::min<size_t>(logits.size(), n_ids));
-  all.resize(fill(logits.first(all.size()), {}, all.data()));
+  all.resize(fill_candidates(logits.first(all.size()), {}, nullptr, all.data()));
   if (all.empty()) return {};
   n = std::min(n, all.size());
-  const float top = std::max_element(all.begin(), all.end(), less_likely)->logit;
+  const float top = highest_logit(all);
   double total = 0;
-  for (const dvt_cand& c : all) total += weight_of(c.logit, top);
+  for (const dvt_cand& c : all) total += softmax_weight(c.logit, top);
   std::partial_sort(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(n), all.end(), likelier);
   std::vector<TokenProbability> out;
-  for (size_t i = 0; i < n; ++i) out.push_back({all[i].id, weight_of(all[i].logit, top) / total});
+  for (size_t i = 0; i < n; ++i)
+    out.push_back({all[i].id, softmax_weight(all[i].logit, top) / total});
   return out;
 }
 

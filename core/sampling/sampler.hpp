@@ -16,6 +16,7 @@
 
 #include "core/base/node.hpp"
 #include "core/base/status.hpp"
+#include "core/base/thread_pool.hpp"
 #include "core/config/schema.hpp"
 
 namespace dovetail::core {
@@ -35,6 +36,9 @@ class SamplerChain {
   /// Ids from n_ids on are never drawn: the tokenizer does not have them.
   void set_n_ids(uint32_t n_ids) { n_ids_ = n_ids; }
   uint32_t n_ids() const { return n_ids_; }
+  /// Threads that draws may use; it outlives this. Without, a draw is the caller's work alone.
+  void set_pool(ThreadPool* pool) { pool_ = pool; }
+  ThreadPool* pool() const { return pool_; }
   size_t size() const { return stages_.size(); }
 
  private:
@@ -51,6 +55,7 @@ class SamplerChain {
 
   std::vector<Stage> stages_;
   uint32_t n_ids_ = UINT32_MAX;
+  ThreadPool* pool_ = nullptr;
 };
 
 class SamplerState {
@@ -92,7 +97,7 @@ class SamplerState {
   uint32_t choice_ = 0;
   bool is_argmax_ = false;
   std::vector<dvt_cand> candidates_;  // [V], reused
-  std::vector<double> weights_;       // [V], reused
+  std::vector<double> sums_;          // [V], reused
 };
 
 /// The error of a row of logits that has no number in it.
