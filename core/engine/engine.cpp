@@ -6,7 +6,7 @@
 namespace dovetail::core {
 
 Engine::Step::Step(const SchedulerLimits& limits, size_t n_groups)
-    : buffers(limits.max_batch_tokens, limits.max_seqs, n_groups), ids(limits.max_seqs) {
+    : buffers(limits.max_batch_tokens, limits.max_seqs, n_groups), ids(limits.max_seqs), drawn(limits.max_seqs, TokenId{0}) {
   batch.entries.reserve(limits.max_seqs);
 }
 
@@ -87,21 +87,35 @@ Status Engine::launch(Step& step) {
 Status Engine::retire(Step& step) {
   DVT_TRY(model_.wait(step.ticket));
   scheduler_.landed(step.batch, step.ticket);
-  for (const BatchEntry& e : step.batch.entries)
-    if (e.wants_logits && !e.request->is_done()) sample(e, step);
+  draw(step);
+  for (const BatchEntry& e : step.batch.entries) {
+    if (!e.wants_logits || e.request->is_done()) continue;
+    const Result<TokenId>& next = step.drawn[e.row];
+    if (next) accept(*e.request, *next);
+    else finish(*e.request, FinishReason::kError, next.status());
+  }
   return Status::ok();
 }
 
-void Engine::sample(const BatchEntry& entry, const Step& step) {
-  Request& request = *entry.request;
-  const auto vocab = static_cast<size_t>(model_.vocab_size());
-  const std::span<const float> row(logits_.data() + entry.row * vocab, vocab);
-  if (step.backend_samples && step.ids[entry.row] < 0)
-    return finish(request, FinishReason::kError, nothing_to_draw(request.tokens.size()));
-  Result<TokenId> next = step.backend_samples ? Result<TokenId>(static_cast<TokenId>(step.ids[entry.row]))
-                                              : request.sampler->sample(row, request.tokens.size());
-  if (!next) return finish(request, FinishReason::kError, next.status());
-  accept(request, *next);
+// Requests know nothing of one another: their rows are shared by the lanes of the pool.
+void Engine::draw(Step& step) {
+  const std::vector<BatchEntry>& entries = step.batch.entries;
+  const auto draw_rows = [&](uint64_t begin, uint64_t end, uint32_t) {
+    for (uint64_t i = begin; i < end; ++i)
+      if (entries[i].wants_logits && !entries[i].request->is_done()) step.drawn[entries[i].row] = sample(entries[i], step);
+  };
+  if (chain_.pool() && !step.backend_samples) chain_.pool()->parallel_for(entries.size(), 1, draw_rows);
+  else draw_rows(0, entries.size(), 0);
+}
+
+Result<TokenId> Engine::sample(const BatchEntry& entry, const Step& step) const {
+  const uint64_t position = entry.request->tokens.size();
+  if (!step.backend_samples) {
+    const auto vocab = static_cast<size_t>(model_.vocab_size());
+    return entry.request->sampler->sample({logits_.data() + entry.row * vocab, vocab}, position);
+  }
+  if (step.ids[entry.row] < 0) return nothing_to_draw(position);
+  return static_cast<TokenId>(step.ids[entry.row]);
 }
 
 void Engine::accept(Request& request, TokenId token) {

@@ -70,13 +70,15 @@ class Engine {
     Step(const SchedulerLimits& limits, size_t n_groups);
     Batch batch;
     BatchBuffers buffers;
-    std::vector<int32_t> ids;  // [max rows], where the backend samples
+    std::vector<int32_t> ids;            // [max rows], where the backend samples
+    std::vector<Result<TokenId>> drawn;  // [max rows]
     uint64_t ticket = 0;
     bool backend_samples = false;
   };
   Status launch(Step& step);
   Status retire(Step& step);
-  void sample(const BatchEntry& entry, const Step& step);
+  void draw(Step& step);
+  Result<TokenId> sample(const BatchEntry& entry, const Step& step) const;
   void accept(Request& request, TokenId token);
   void finish(Request& request, FinishReason reason, Status error = {});
   void collect_done();
