@@ -19,7 +19,12 @@ class MinP {
     void apply(Candidates& c) {
       if (min_p <= 0.0) return;
       const float top = c.top();
-      c.keep_if([&](const dvt_cand& x) { return Candidates::weight(x.logit, top) >= min_p; });
+      // Nearly all ids are far under the bound: these are dropped without an exp() each.
+      const double far_under = std::log(min_p) - 1e-6;
+      c.keep_if([&](const dvt_cand& x) {
+        if (static_cast<double>(x.logit) - static_cast<double>(top) < far_under) return false;
+        return Candidates::weight(x.logit, top) >= min_p;
+      });
     }
     uint32_t effect() const { return DVT_EFFECT_KEEPS_ARGMAX; }
 

@@ -28,6 +28,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <vector>
 
@@ -88,8 +89,20 @@ class Candidates {
   /// The n likeliest first and sorted; the rest behind them in any order. Cheaper than sort().
   void sort_first(size_t n) {
     if (is_sorted() || n >= size()) return sort();
-    std::partial_sort(raw_->c, raw_->c + n, raw_->c + raw_->n, likelier);
     raw_->sorted = 0;
+    dvt_cand* const first = raw_->c;
+    std::make_heap(first, first + n, likelier);  // the least likely of the n is first[0]
+    for (size_t begin = n; n > 0 && begin < size(); begin += kBlock) {
+      const size_t end = std::min(begin + kBlock, size());
+      if (highest(begin, end) < first[0].logit) continue;  // nearly always
+      for (size_t i = begin; i < end; ++i) {
+        if (!likelier(first[i], first[0])) continue;
+        std::pop_heap(first, first + n, likelier);
+        std::swap(first[i], first[n - 1]);
+        std::push_heap(first, first + n, likelier);
+      }
+    }
+    std::sort_heap(first, first + n, likelier);
   }
   /// Keeps the first n (at least one), which sort_first() has sorted.
   void keep_sorted(size_t n) {
@@ -142,12 +155,7 @@ class Candidates {
   }
 
   /// The highest logit.
-  float top() const {
-    return is_sorted() ? raw_->c[0].logit
-                       : std::max_element(raw_->c, raw_->c + raw_->n, [](const dvt_cand& a, const dvt_cand& b) {
-                           return a.logit < b.logit;
-                         })->logit;
-  }
+  float top() const { return is_sorted() ? raw_->c[0].logit : highest(0, size()); }
   /// exp(logit - top): what softmax divides by the sum of all. Infinite logits share it all.
   static double weight(float logit, float top) {
     if (std::isinf(top)) return logit == top ? 1.0 : 0.0;
@@ -163,6 +171,20 @@ class Candidates {
   }
 
  private:
+  static constexpr size_t kBlock = 64;
+
+  /// The highest logit of candidates begin .. end-1: several at a time, so that it becomes vector code.
+  float highest(size_t begin, size_t end) const {
+    constexpr size_t kChains = 8;
+    float most[kChains];
+    std::fill(most, most + kChains, -std::numeric_limits<float>::infinity());
+    const auto take = [this](float& so_far, size_t i) { so_far = raw_->c[i].logit > so_far ? raw_->c[i].logit : so_far; };
+    for (; begin + kChains <= end; begin += kChains)
+      for (size_t k = 0; k < kChains; ++k) take(most[k], begin + k);
+    for (; begin < end; ++begin) take(most[0], begin);
+    return *std::max_element(most, most + kChains);
+  }
+
   dvt_cands* raw_;
 };
 

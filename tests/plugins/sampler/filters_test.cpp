@@ -57,6 +57,25 @@ TEST(TopK, KeepsAllForZeroMinusOneAndMoreThanThereAre) {
   EXPECT_EQ(Stage("top_k", of("top_k", "2")).kept({0, 5, 5, 5}), (Ids{1, 2})) << "exactly k";
 }
 
+// Many ids, many of them equal: what is kept is what sorting all of them puts first.
+TEST(TopK, KeepsTheSameOfManyIdsAsSortingAllOfThem) {
+  for (const int n_values : {3, 1000, 1000000}) {
+    std::vector<float> logits;
+    for (int64_t i = 0; i < 20001; ++i)
+      logits.push_back(static_cast<float>(i * 7919 % 1000003 % n_values) - 2);
+    Ids order(logits.size());
+    for (uint32_t id = 0; id < order.size(); ++id) order[id] = id;
+    std::stable_sort(order.begin(), order.end(),
+                     [&](uint32_t a, uint32_t b) { return logits[a] > logits[b]; });
+    for (const size_t k : {size_t{1}, size_t{2}, size_t{20}, size_t{64}, size_t{9000}}) {
+      Ids expected(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(k));
+      std::sort(expected.begin(), expected.end());
+      EXPECT_EQ(Stage("top_k", of("top_k", std::to_string(k).c_str())).kept(logits), expected)
+          << k << " of " << n_values << " values";
+    }
+  }
+}
+
 TEST(TopP, KeepsTheSmallestSetThatReachesP) {
   const auto kept = [](const char* p, const std::vector<float>& logits) {
     return Stage("top_p", of("top_p", p)).kept(logits);
@@ -108,6 +127,20 @@ TEST(MinP, DropsWhatIsLessLikelyThanAShareOfTheLikeliest) {
   EXPECT_EQ(kept("0.5", kTwelve), (Ids{8, 11}));
   EXPECT_EQ(kept("0", kNine).size(), 9u);
   EXPECT_EQ(kept("1", {3, 5, 5, 4}), (Ids{1, 2}));
+}
+
+// Next to the bound the probability itself decides.
+TEST(MinP, DecidesByTheProbabilityNextToTheBound) {
+  const double p = 0.1;
+  std::vector<float> logits = {20};
+  const float bound = static_cast<float>(20 + std::log(p));
+  for (int i = -40; i <= 40; ++i) logits.push_back(bound + static_cast<float>(i) * 1e-6f);
+  Ids expected;
+  for (uint32_t id = 0; id < logits.size(); ++id)
+    if (std::exp(double{logits[id]} - 20) >= p) expected.push_back(id);
+  EXPECT_GT(expected.size(), 2u);
+  EXPECT_LT(expected.size(), logits.size() - 1);
+  EXPECT_EQ(Stage("min_p", of("min_p", "0.1")).kept(logits), expected);
 }
 
 TEST(TypicalP, KeepsTheIdsNearestToTheExpectedSurprise) {
