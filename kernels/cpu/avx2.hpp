@@ -19,6 +19,8 @@ LinearF32Fn linear_f32;
 LinearF32Fn linear_add_f32;
 LinearBf16Fn linear_bf16;
 LinearBf16Fn linear_add_bf16;
+LinearF16Fn linear_f16;
+LinearF16Fn linear_add_f16;
 QuantizeActivationsFn quantize_activations;
 LinearQuantizedFn linear_int8;
 LinearQuantizedFn linear_add_int8;

@@ -8,6 +8,8 @@
 #include <immintrin.h>
 #include <stdint.h>
 
+#include <kernels/f16.hpp>
+
 namespace dovetail::kernels::avx2 {
 
 constexpr int64_t kLanes = 8;
@@ -30,6 +32,10 @@ static inline __m256 load(const uint16_t* p) {
   return widen(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
 }
 
+static inline __m256 load(const F16* p) {
+  return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+}
+
 /// The first n elements, n in [0, 8], and zeros; reads nothing past them.
 static inline __m256 load_first(const float* p, int64_t n) {
   return _mm256_maskload_ps(p, first_lanes(n));
@@ -38,6 +44,12 @@ static inline __m256 load_first(const uint16_t* p, int64_t n) {
   alignas(16) uint16_t padded[kLanes] = {};
   for (int64_t i = 0; i < n; ++i) padded[i] = p[i];
   return widen(_mm_load_si128(reinterpret_cast<const __m128i*>(padded)));
+}
+
+static inline __m256 load_first(const F16* p, int64_t n) {
+  alignas(16) F16 padded[kLanes] = {};
+  for (int64_t i = 0; i < n; ++i) padded[i] = p[i];
+  return load(padded);
 }
 
 static inline void store_first(float* p, __m256 value, int64_t n) {

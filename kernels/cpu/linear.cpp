@@ -43,4 +43,14 @@ void linear_add_bf16(float* y, int64_t y_stride, const float* x, int64_t x_strid
   stripe(kAdd, y, y_stride, x, x_stride, w, n_tokens, k_len, n_begin, n_end);
 }
 
+void linear_f16(float* y, int64_t y_stride, const float* x, int64_t x_stride, const F16* w,
+                int64_t n_tokens, int64_t k_len, int64_t n_begin, int64_t n_end) {
+  stripe(kSet, y, y_stride, x, x_stride, w, n_tokens, k_len, n_begin, n_end);
+}
+
+void linear_add_f16(float* y, int64_t y_stride, const float* x, int64_t x_stride, const F16* w,
+                    int64_t n_tokens, int64_t k_len, int64_t n_begin, int64_t n_end) {
+  stripe(kAdd, y, y_stride, x, x_stride, w, n_tokens, k_len, n_begin, n_end);
+}
+
 }  // namespace dovetail::kernels::portable

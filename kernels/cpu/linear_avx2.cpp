@@ -281,4 +281,14 @@ void linear_add_bf16(float* y, int64_t y_stride, const float* x, int64_t x_strid
   stripe<Add, uint16_t>({y, y_stride, x, x_stride, w, k_len}, n_tokens, n_begin, n_end);
 }
 
+void linear_f16(float* y, int64_t y_stride, const float* x, int64_t x_stride, const F16* w,
+                int64_t n_tokens, int64_t k_len, int64_t n_begin, int64_t n_end) {
+  stripe<Set, F16>({y, y_stride, x, x_stride, w, k_len}, n_tokens, n_begin, n_end);
+}
+
+void linear_add_f16(float* y, int64_t y_stride, const float* x, int64_t x_stride, const F16* w,
+                    int64_t n_tokens, int64_t k_len, int64_t n_begin, int64_t n_end) {
+  stripe<Add, F16>({y, y_stride, x, x_stride, w, k_len}, n_tokens, n_begin, n_end);
+}
+
 }  // namespace dovetail::kernels::avx2

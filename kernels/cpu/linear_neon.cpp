@@ -94,4 +94,14 @@ void linear_add_bf16(float* y, int64_t y_stride, const float* x, int64_t x_strid
   stripe(kAdd, Operands<uint16_t>{y, y_stride, x, x_stride, w, k_len}, n_tokens, n_begin, n_end);
 }
 
+void linear_f16(float* y, int64_t y_stride, const float* x, int64_t x_stride, const F16* w,
+                int64_t n_tokens, int64_t k_len, int64_t n_begin, int64_t n_end) {
+  stripe(kSet, Operands<F16>{y, y_stride, x, x_stride, w, k_len}, n_tokens, n_begin, n_end);
+}
+
+void linear_add_f16(float* y, int64_t y_stride, const float* x, int64_t x_stride, const F16* w,
+                    int64_t n_tokens, int64_t k_len, int64_t n_begin, int64_t n_end) {
+  stripe(kAdd, Operands<F16>{y, y_stride, x, x_stride, w, k_len}, n_tokens, n_begin, n_end);
+}
+
 }  // namespace dovetail::kernels::neon

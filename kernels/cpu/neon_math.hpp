@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include <kernels/f16.hpp>
+
 namespace dovetail::kernels::neon {
 
 inline constexpr int64_t kLanes = 8;
@@ -30,6 +32,12 @@ inline float32x4_t load4(const uint16_t* bf16) {
   return vreinterpretq_f32_u16(vzip1q_u16(vdupq_n_u16(0), bits));
 }
 
+inline float32x4_t load4(const F16* p) {
+  float16x4_t half;
+  std::memcpy(&half, p, sizeof half);
+  return vcvt_f32_f16(half);
+}
+
 /// Eight elements as floats.
 inline Float8 load(const float* p) {
   return {vld1q_f32(p), vld1q_f32(p + 4)};
@@ -39,6 +47,9 @@ inline Float8 load(const uint16_t* bf16) {
   const uint16x8_t zero = vdupq_n_u16(0);
   return {vreinterpretq_f32_u16(vzip1q_u16(zero, bits)),
           vreinterpretq_f32_u16(vzip2q_u16(zero, bits))};
+}
+inline Float8 load(const F16* p) {
+  return {load4(p), load4(p + 4)};
 }
 inline void store(float* p, Float8 value) {
   vst1q_f32(p, value.low);

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include <kernels/bf16.hpp>
+#include <kernels/f16.hpp>
 
 namespace dovetail::kernels::portable {
 
@@ -16,6 +17,9 @@ inline float widen(float value) {
 }
 inline float widen(uint16_t bits) {
   return bf16_to_float(bits);
+}
+inline float widen(F16 value) {
+  return f16_to_float(value.bits);
 }
 
 /// The one reduction tree of every eight-lane sum.

@@ -20,4 +20,12 @@ void gather_rows_bf16(float* out, const uint16_t* table, const int32_t* ids, int
   }
 }
 
+void gather_rows_f16(float* out, const F16* table, const int32_t* ids, int64_t n_ids,
+                     int64_t row_len) {
+  for (int64_t r = 0; r < n_ids; ++r) {
+    const F16* row = table + ids[r] * row_len;
+    for (int64_t i = 0; i < row_len; ++i) out[r * row_len + i] = f16_to_float(row[i].bits);
+  }
+}
+
 }  // namespace dovetail::kernels::ref

@@ -37,6 +37,18 @@ inline std::vector<uint16_t> to_bf16(const std::vector<float>& values) {
   return bits;
 }
 
+/// Values in [-1, 1) cut to half precision, without the smallest.
+inline std::vector<F16> to_f16(const std::vector<float>& values) {
+  std::vector<F16> halves;
+  for (const float value : values) {
+    const uint32_t bits = std::bit_cast<uint32_t>(value);
+    const uint32_t exponent = (bits >> 23) & 0xFFU;
+    const uint32_t magnitude = exponent < 113 ? 0 : (exponent - 112) << 10 | (bits >> 13 & 0x3FFU);
+    halves.push_back({static_cast<uint16_t>((bits >> 16 & 0x8000U) | magnitude)});
+  }
+  return halves;
+}
+
 inline bool same_bits(const float* a, const float* b, int64_t n) {
   return n == 0 || std::memcmp(a, b, static_cast<size_t>(n) * sizeof(float)) == 0;
 }

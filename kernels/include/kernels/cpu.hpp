@@ -38,6 +38,8 @@ struct CpuKernels {
   LinearF32Fn* linear_add_f32;
   LinearBf16Fn* linear_bf16;
   LinearBf16Fn* linear_add_bf16;
+  LinearF16Fn* linear_f16;
+  LinearF16Fn* linear_add_f16;
   QuantizeActivationsFn* quantize_activations;
   LinearQuantizedFn* linear_int8;
   LinearQuantizedFn* linear_add_int8;
@@ -67,6 +69,7 @@ struct CpuKernels {
   ArgmaxFn* argmax;
   GatherRowsF32Fn* gather_rows_f32;
   GatherRowsBf16Fn* gather_rows_bf16;
+  GatherRowsF16Fn* gather_rows_f16;
   Bf16ToF32Fn* bf16_to_f32;
   F32ToBf16Fn* f32_to_bf16;
   F16ToF32Fn* f16_to_f32;

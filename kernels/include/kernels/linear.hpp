@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include <kernels/f16.hpp>
+
 namespace dovetail::kernels {
 
 /// A stripe of y = x w^T: for every token t and every n in [n_begin, n_end)
@@ -29,6 +31,10 @@ using LinearBf16Fn = void(float* y, int64_t y_stride, const float* x, int64_t x_
                           const uint16_t* w, int64_t n_tokens, int64_t k_len, int64_t n_begin,
                           int64_t n_end);
 
+/// The same with weights of half precision, widened (exactly) as they are read.
+using LinearF16Fn = void(float* y, int64_t y_stride, const float* x, int64_t x_stride, const F16* w,
+                         int64_t n_tokens, int64_t k_len, int64_t n_begin, int64_t n_end);
+
 // linear_add_* have the same types and add the finished sum to y, with one rounding: y = y + sum.
 // For the residual stream, and for a bias (fill y with it first).
 namespace ref {
@@ -36,6 +42,8 @@ LinearF32Fn linear_f32;
 LinearF32Fn linear_add_f32;
 LinearBf16Fn linear_bf16;
 LinearBf16Fn linear_add_bf16;
+LinearF16Fn linear_f16;
+LinearF16Fn linear_add_f16;
 }  // namespace ref
 
 }  // namespace dovetail::kernels

@@ -16,6 +16,7 @@ namespace {
 
 const kernels::CpuKernels& k(const NodeRun& n) { return *static_cast<const kernels::CpuKernels*>(n.step->context); }
 const uint16_t* bf16(const Array& a) { return static_cast<const uint16_t*>(a.data); }
+const kernels::F16* f16(const Array& a) { return static_cast<const kernels::F16*>(a.data); }
 
 // ---------------------------------------------------------------- rows and elements
 
@@ -30,6 +31,7 @@ void run_embed(const NodeRun& n, Lane lane, uint32_t) {
   }
   float* to = out.f32() + begin * table.last();
   if (table.dtype == DVT_BF16) k(n).gather_rows_bf16(to, bf16(table), ids.i32() + begin, end - begin, table.last());
+  else if (table.dtype == DVT_F16) k(n).gather_rows_f16(to, f16(table), ids.i32() + begin, end - begin, table.last());
   else k(n).gather_rows_f32(to, table.f32(), ids.i32() + begin, end - begin, table.last());
 }
 
@@ -49,6 +51,8 @@ void run_linear(const NodeRun& n, Lane lane, uint32_t) {
     for (int64_t r = 0; r < rows; ++r) std::copy(n.in[2].f32() + begin, n.in[2].f32() + end, y.f32() + r * n_out + begin);
   if (w.dtype == DVT_BF16)
     (biased ? k(n).linear_add_bf16 : k(n).linear_bf16)(y.f32(), n_out, x_rows, k_len, bf16(w), rows, k_len, begin, end);
+  else if (w.dtype == DVT_F16)
+    (biased ? k(n).linear_add_f16 : k(n).linear_f16)(y.f32(), n_out, x_rows, k_len, f16(w), rows, k_len, begin, end);
   else
     (biased ? k(n).linear_add_f32 : k(n).linear_f32)(y.f32(), n_out, x_rows, k_len, w.f32(), rows, k_len, begin, end);
 }

@@ -21,6 +21,8 @@ void run_embed(const NodeRun& n, Lane, uint32_t) {
   const Array &ids = n.in[0], &table = n.in[1], &out = n.out[0];
   if (table.dtype == DVT_BF16)
     ref::gather_rows_bf16(out.f32(), static_cast<const uint16_t*>(table.data), ids.i32(), ids.size(), table.last());
+  else if (table.dtype == DVT_F16)
+    ref::gather_rows_f16(out.f32(), static_cast<const kernels::F16*>(table.data), ids.i32(), ids.size(), table.last());
   else
     ref::gather_rows_f32(out.f32(), table.f32(), ids.i32(), ids.size(), table.last());
 }
@@ -30,6 +32,8 @@ void run_linear(const NodeRun& n, Lane, uint32_t) {
   const int64_t rows = x.rows(), k_len = x.last(), n_out = w.dim[0];
   if (w.dtype == DVT_BF16)
     ref::linear_bf16(y.f32(), n_out, x.f32(), k_len, static_cast<const uint16_t*>(w.data), rows, k_len, 0, n_out);
+  else if (w.dtype == DVT_F16)
+    ref::linear_f16(y.f32(), n_out, x.f32(), k_len, static_cast<const kernels::F16*>(w.data), rows, k_len, 0, n_out);
   else
     ref::linear_f32(y.f32(), n_out, x.f32(), k_len, w.f32(), rows, k_len, 0, n_out);
   if (n.has(2))

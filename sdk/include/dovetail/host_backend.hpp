@@ -35,7 +35,7 @@ class HostBackend {
   HostBackend(const HostBackend&) = delete;
   HostBackend& operator=(const HostBackend&) = delete;
 
-  /// Plain weights: matrices of bf16 and float32 are read where they lie; vectors and f16 become float32.
+  /// Plain weights: matrices are read where they lie; vectors become float32.
   dvt_weight_plan plan(const dvt_weight_use& use) const {
     const std::string_view stored = to_view(use.stored), wanted = to_view(use.wanted);
     const uint32_t dtype = plain_dtype(stored);
@@ -44,7 +44,7 @@ class HostBackend {
                       (wanted.empty() ? "" : ", wanted as \"" + std::string(wanted) + "\"") +
                       "; this backend computes with float32, bf16 and f16 as they are stored, or with int8, int4 and int4q",
                   DVT_EUNSUPPORTED, std::string(to_view(use.name)));
-    if (dtype == DVT_F32 || (dtype == DVT_BF16 && use.ndim > 1))
+    if (dtype == DVT_F32 || use.ndim > 1)
       return {sizeof(dvt_weight_plan), DVT_PLAN_KEEP, 0, static_cast<uint32_t>(dtype_bytes(dtype)), elements_of(use) * dtype_bytes(dtype), 0};
     return {sizeof(dvt_weight_plan), DVT_PLAN_PACK, 0, 64, elements_of(use) * sizeof(float), dtype};
   }

@@ -25,28 +25,39 @@ struct Case {
         x(noise(s.n_tokens * x_stride(), 1)),
         w(noise(s.n_rows * s.k_len + 1, 2)),
         w16(to_bf16(w)),
+        half(to_f16(w)),
         y(noise(s.n_tokens * y_stride(), 3)) {}
   int64_t x_stride() const { return s.k_len + 3; }
   int64_t y_stride() const { return s.n_rows + 5; }
   const float* weights() const { return w.data() + 1; }
   const uint16_t* weights16() const { return w16.data() + 1; }
+  const F16* halves() const { return half.data() + 1; }
 
   Shape s;
   std::vector<float> x;
   std::vector<float> w;
   std::vector<uint16_t> w16;
+  std::vector<F16> half;
   std::vector<float> y;  // what was there before
 };
 
-/// The four ops of a row through one signature, so that each test covers all of them.
-enum class Op { kF32, kAddF32, kBf16, kAddBf16 };
-constexpr Op kOps[] = {Op::kF32, Op::kAddF32, Op::kBf16, Op::kAddBf16};
+/// The six ops of a row through one signature, so that each test covers all of them.
+enum class Op { kF32, kAddF32, kBf16, kAddBf16, kF16, kAddF16 };
+constexpr Op kOps[] = {Op::kF32, Op::kAddF32, Op::kBf16, Op::kAddBf16, Op::kF16, Op::kAddF16};
 
 bool adds(Op op) {
-  return op == Op::kAddF32 || op == Op::kAddBf16;
+  return op == Op::kAddF32 || op == Op::kAddBf16 || op == Op::kAddF16;
 }
 bool is_bf16(Op op) {
   return op == Op::kBf16 || op == Op::kAddBf16;
+}
+bool is_f16(Op op) {
+  return op == Op::kF16 || op == Op::kAddF16;
+}
+
+double weight(const Case& c, Op op, size_t at) {
+  if (is_bf16(op)) return bf16_to_float(c.weights16()[at]);
+  return is_f16(op) ? f16_to_float(c.halves()[at].bits) : c.weights()[at];
 }
 
 void call(const CpuKernels& row, Op op, const Case& c, float* y, const float* x, int64_t n_tokens,
@@ -54,6 +65,9 @@ void call(const CpuKernels& row, Op op, const Case& c, float* y, const float* x,
   if (is_bf16(op)) {
     LinearBf16Fn* linear = adds(op) ? row.linear_add_bf16 : row.linear_bf16;
     linear(y, c.y_stride(), x, c.x_stride(), c.weights16(), n_tokens, c.s.k_len, n_begin, n_end);
+  } else if (is_f16(op)) {
+    LinearF16Fn* linear = adds(op) ? row.linear_add_f16 : row.linear_f16;
+    linear(y, c.y_stride(), x, c.x_stride(), c.halves(), n_tokens, c.s.k_len, n_begin, n_end);
   } else {
     LinearF32Fn* linear = adds(op) ? row.linear_add_f32 : row.linear_f32;
     linear(y, c.y_stride(), x, c.x_stride(), c.weights(), n_tokens, c.s.k_len, n_begin, n_end);
@@ -68,6 +82,8 @@ CpuKernels reference_row() {
   row.linear_add_f32 = ref::linear_add_f32;
   row.linear_bf16 = ref::linear_bf16;
   row.linear_add_bf16 = ref::linear_add_bf16;
+  row.linear_f16 = ref::linear_f16;
+  row.linear_add_f16 = ref::linear_add_f16;
   return row;
 }
 
@@ -85,8 +101,7 @@ void expect_within_contract(const CpuKernels& row, Op op, const Case& c) {
       double size = std::abs(exact) * 2;  // the last addition rounds too
       for (int64_t k = 0; k < c.s.k_len; ++k) {
         const auto w_at = static_cast<size_t>(n * c.s.k_len + k);
-        const double w = is_bf16(op) ? bf16_to_float(c.weights16()[w_at]) : c.weights()[w_at];
-        const double product = c.x[static_cast<size_t>(t * c.x_stride() + k)] * w;
+        const double product = c.x[static_cast<size_t>(t * c.x_stride() + k)] * weight(c, op, w_at);
         exact += product;
         size += std::abs(product);
       }
@@ -178,6 +193,22 @@ TEST(Linear, WidensBf16WeightsExactly) {
     row->linear_f32(from_f32.data(), c.y_stride(), c.x.data(), c.x_stride(), widened.data() + 1, 7,
                     75, 0, 13);
     EXPECT_TRUE(same_bits(from_bf16.data(), from_f32.data(), static_cast<int64_t>(c.y.size())))
+        << row->name;
+  }
+}
+
+TEST(Linear, WidensHalvesExactly) {
+  const Case c({7, 13, 75});
+  std::vector<float> widened;
+  for (const F16 value : c.half) widened.push_back(f16_to_float(value.bits));
+  for (const CpuKernels* row : variants()) {
+    std::vector<float> from_f16 = c.y;
+    row->linear_f16(from_f16.data(), c.y_stride(), c.x.data(), c.x_stride(), c.halves(), 7, 75, 0,
+                    13);
+    std::vector<float> from_f32 = c.y;
+    row->linear_f32(from_f32.data(), c.y_stride(), c.x.data(), c.x_stride(), widened.data() + 1, 7,
+                    75, 0, 13);
+    EXPECT_TRUE(same_bits(from_f16.data(), from_f32.data(), static_cast<int64_t>(c.y.size())))
         << row->name;
   }
 }
