@@ -54,6 +54,13 @@ std::string text_in(const Node& map, std::string_view key) {
   return n && n->is_string() ? n->as_string() : std::string();
 }
 
+// Of the file's bytes, wherever it lies; of its name where it cannot be read.
+std::string content_hash(const fs::path& path) {
+  if (const Result<std::shared_ptr<File>> file = File::open(path))
+    if (const Result<std::span<const std::byte>> bytes = (*file)->map()) return sha256_hex(*bytes);
+  return path.string();
+}
+
 bool is_ours(const fs::path& path) { return path.extension() == kEnding || path.filename().string().find(std::string(kEnding) + ".part-") != std::string::npos; }
 
 }  // namespace
@@ -65,9 +72,7 @@ std::optional<fs::path> RepackCache::default_folder() {
 }
 
 void RepackCache::open(const std::vector<Item>& items, const fs::path& backend) {
-  std::string text = "backend " + backend.string();
-  if (const Result<std::shared_ptr<File>> file = File::open(backend)) text += " " + (*file)->version();
-  text += "\n";
+  std::string text = "backend " + content_hash(backend) + "\n";
   backend_ = backend.stem().string();
   uint64_t at = 0;
   for (const Item& item : items) {

@@ -2,7 +2,7 @@
 //
 // A file holds all packed weights of one checkpoint in one set of layouts. Its name is a hash of what
 // they were made of and by: the checkpoint's files (size, time and samples of the bytes), names, shapes,
-// layouts, the backend's file. A file is whole or not there, whoever writes at the same time or is killed.
+// layouts, the bytes of the backend's file. A file is whole or not there, whoever writes at the same time or is killed.
 // The folder is bounded: the files used longest ago go first.
 #pragma once
 

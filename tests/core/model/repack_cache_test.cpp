@@ -87,6 +87,9 @@ TEST_F(RepackCacheTest, AnythingElseIsAnotherFile) {
   std::vector<RepackCache::Item> renamed = items();
   renamed[1].name = "c";
   EXPECT_FALSE(use(renamed));
+  fs::rename(root_ / "backend.so", root_ / "elsewhere.so");
+  std::ofstream(root_ / "backend.so") << "backend";
+  EXPECT_TRUE(use(items())) << "the same backend in another file";
   std::ofstream(root_ / "backend.so") << "backend, built again";
   EXPECT_FALSE(use(items())) << "another backend";
   EXPECT_TRUE(use(items()));
