@@ -119,6 +119,7 @@ Status Checkpoint::read_tensors() {
         return at("has " + std::to_string(t.bytes) + " bytes, its shape and format " + info.format + " need " +
                   (need ? std::to_string(*need) : std::string("more than there can be")));
     }
+    if (!plain_bytes("u8", info.shape)) return at("has a shape whose size overflows 64 bits");
     DVT_TRY(const std::span<const std::byte> mapped, file->map());
     info.bytes = mapped.subspan(t.offset, t.bytes);
     if (!by_name_.emplace(info.name, tensors_.size()).second) return at("is there twice");

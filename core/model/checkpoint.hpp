@@ -25,7 +25,7 @@ namespace dovetail::core {
 
 struct TensorInfo {
   std::string name;    // canonical
-  std::string format;  // "bf16"
+  std::string format;  // "bf16", "int4.1"
   std::vector<int64_t> shape;
   std::span<const std::byte> bytes;  // mapped
   const File* source = nullptr;      // the mapped file; lives as long as the checkpoint
@@ -50,6 +50,8 @@ class Checkpoint {
   Result<const Node*> document(std::string_view which);
   /// A text file beside the tensors (chat_template.jinja), or nothing.
   Result<std::optional<std::string>> text_file(std::string_view name) const;
+  /// The folder, or the one that the file is in; null without one.
+  const Folder* folder() const { return scope_ ? scope_->folder() : nullptr; }
   const dvt_catalogue_v1* catalogue() const { return &catalogue_; }
   /// The folder as plugins see it; 0 without one.
   dvt_dir dir() const { return scope_ ? scope_->dir() : 0; }

@@ -220,8 +220,8 @@ Status Model::plan(const ModelLoad& in) {
   memory_.n_tokens = uint64_t{n_blocks_} * block_len_;
   memory_.available = available_memory();
   if (weights_.mapped_bytes() > 0)
-    memory_.items.push_back({"weights, mapped", weights_.mapped_bytes(), std::to_string(weights_.n_tensors()) + " tensors, read from the file where they lie", false});
-  if (weights_.packed_bytes() > 0) memory_.items.push_back({"weights, repacked", weights_.packed_bytes(), "in the layout of " + backend_name_});
+    memory_.items.push_back({"weights, mapped", weights_.mapped_bytes(), weights_.formats_text(true) + ", read from the file where they lie", false});
+  if (weights_.packed_bytes() > 0) memory_.items.push_back({"weights, repacked", weights_.packed_bytes(), weights_.formats_text(false) + ", in the layout of " + backend_name_});
   memory_.items.push_back({"KV cache", per_block * n_blocks_,
                            std::to_string(memory_.n_tokens) + " tokens at " + bytes_text(memory_.bytes_per_token) + " (" +
                                (kv_dtype_ == DVT_F32 ? "float32" : "bf16") + ")"});

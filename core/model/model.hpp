@@ -87,6 +87,11 @@ class Model {
   const Node& tokenizer_config() const { return tokenizer_config_; }
   const MemoryPlan& memory() const { return memory_; }
   const Weights& weights() const { return weights_; }
+  /// Weights::pack_rows() with this model's backend.
+  Status pack_rows(size_t weight, int64_t row0, int64_t n, std::vector<std::byte>& out) const {
+    return weights_.pack_rows(weight, row0, n, *backend_table_, backend_, cancel_, out);
+  }
+  Checkpoint& checkpoint() { return *checkpoint_; }
   const Checkpoint& checkpoint() const { return *checkpoint_; }
   const Graph& graph() const { return graph_; }
   const std::vector<Placement>& placements() const { return placements_; }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "core/base/assert.hpp"
 #include "core/plugin/host.hpp"
 
 namespace dovetail::core {
@@ -24,6 +25,22 @@ std::string wanted_format(const dvt_weight_use& use, const WeightFormats& format
   return formats.everywhere;
 }
 
+// A block format's name may end in the version of its layout: "int4.1" holds int4.
+std::string_view without_version(std::string_view format) {
+  return format.substr(0, format.rfind('.'));
+}
+
+// What the backend is asked for. A file's block format stays: going from it to another would lose twice.
+Result<std::string> format_to_ask(const dvt_weight_use& use, const WeightFormats& formats) {
+  const std::string wanted = wanted_format(use, formats);
+  const std::string_view stored = text_of(use.stored);
+  if (wanted.empty() || plain_bytes(stored, {1})) return wanted;
+  if (wanted == without_version(stored)) return std::string();
+  return invalid("weight \"" + std::string(text_of(use.name)) + "\" is stored as " +
+                 std::string(stored) + ", backend.weights asks for " + wanted +
+                 "; leave it out, or quantise the original weights");
+}
+
 }  // namespace
 
 Status Weights::plan(const Graph& graph, const Checkpoint& checkpoint, const WeightFormats& formats,
@@ -38,7 +55,8 @@ Status Weights::plan(const Graph& graph, const Checkpoint& checkpoint, const Wei
     use.stored = abi_text(tensor->format);
     use.ndim = static_cast<uint32_t>(tensor->shape.size());
     std::copy(tensor->shape.begin(), tensor->shape.end(), use.shape);
-    use.wanted = abi_text(wanted_.emplace_back(wanted_format(use, formats)));
+    DVT_TRY(std::string wanted, format_to_ask(use, formats));
+    use.wanted = abi_text(wanted_.emplace_back(std::move(wanted)));
     uses_.push_back(use);
     sources_.push_back(tensor);
   }
@@ -48,12 +66,22 @@ Status Weights::plan(const Graph& graph, const Checkpoint& checkpoint, const Wei
   DVT_TRY(call.check(backend.plan(context, call, uses_.data(), plans_.data(), uses_.size())));
   for (size_t i = 0; i < plans_.size(); ++i) {
     if (plans_[i].how == DVT_PLAN_KEEP) {
+      DVT_TRY(check_kept(i));
       (is_aligned(i) ? mapped_bytes_ : packed_bytes_) += sources_[i]->bytes.size();
     } else if (i == 0 || plans_[i].group != plans_[i - 1].group || plans_[i].how == DVT_PLAN_PUT) {
       packed_bytes_ += plans_[i].bytes;
     }
   }
   return Status::ok();
+}
+
+// The checkpoint knows how many bytes plain formats take; of block formats only the backend does.
+Status Weights::check_kept(size_t i) const {
+  const TensorInfo& t = *sources_[i];
+  if (plans_[i].bytes == t.bytes.size()) return Status::ok();
+  return bad_format(t.source->name() + ": tensor \"" + t.name + "\" has " +
+                    std::to_string(t.bytes.size()) + " bytes, its shape and format " + t.format +
+                    " need " + std::to_string(plans_[i].bytes));
 }
 
 size_t Weights::group_end(size_t i) const {
@@ -119,6 +147,46 @@ Status Weights::load(const dvt_backend_v1& backend, void* context, const RepackC
   return Status::ok();
 }
 
+Status Weights::pack_rows(size_t i, int64_t row0, int64_t n, const dvt_backend_v1& backend,
+                          void* context, const uint32_t* cancel,
+                          std::vector<std::byte>& out) const {
+  DVT_ASSERT(row0 % DVT_FILE_ROWS == 0 && row0 + n <= uses_[i].shape[0]);
+  const std::span<const std::byte> stored = sources_[i]->bytes;
+  const uint64_t row_bytes = stored.size() / static_cast<uint64_t>(uses_[i].shape[0]);
+  std::span<const std::byte> rows =
+      stored.subspan(static_cast<uint64_t>(row0) * row_bytes, static_cast<uint64_t>(n) * row_bytes);
+  std::vector<std::byte> copy;
+  if (!is_aligned(i)) {
+    copy.assign(rows.begin(), rows.end());
+    rows = copy;
+  }
+  dvt_weight_use use = uses_[i];
+  use.shape[0] = n;
+  dvt_weight_plan plan{};
+  plan.struct_size = sizeof plan;
+  CallFrame call(cancel);
+  DVT_TRY(call.check(backend.plan(context, call, &use, &plan, 1)));
+  out.resize(plan.bytes);
+  const dvt_bytes source{rows.data(), rows.size()};
+  return call.check(backend.pack(context, call, &use, &source, 1, out.data(), plan.bytes))
+      .in(std::string(text_of(use.name)));
+}
+
+std::string_view Weights::format_in_use(size_t i) const {
+  const std::string_view packed = text_of(plans_[i].file_format);
+  return packed.empty() ? text_of(uses_[i].stored) : packed;
+}
+
+std::string Weights::formats_text(bool mapped) const {
+  std::map<std::string_view, size_t> counts;
+  for (size_t i = 0; i < uses_.size(); ++i)
+    if ((plans_[i].how == DVT_PLAN_KEEP && is_aligned(i)) == mapped) ++counts[format_in_use(i)];
+  std::string out;
+  for (const auto& [format, n] : counts)
+    out += (out.empty() ? "" : ", ") + std::to_string(n) + " of " + std::string(format);
+  return out;
+}
+
 Result<Weights::Buffer> Weights::make_buffer(const dvt_weight_use& use, uint64_t bytes, uint64_t align) {
   const bool is_large = bytes >= File::kHugePage;
   align = std::max<uint64_t>(is_large ? File::kHugePage : 64, align);
@@ -177,7 +245,7 @@ std::vector<Promotion::Range> Weights::streamed(const RepackCache& cache) const 
 
 bool Weights::is_float32() const {
   for (const dvt_weight_use& use : uses_)
-    if (is_matrix(use)) return text_of(use.stored) == "float32";
+    if (is_matrix(use)) return format_in_use(static_cast<size_t>(&use - uses_.data())) == "float32";
   return true;
 }
 

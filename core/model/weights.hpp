@@ -44,6 +44,22 @@ class Weights {
   /// What load() packed, in the order of packed_items().
   const std::vector<std::span<const std::byte>>& packed() const { return packed_; }
 
+  /// One weight of the plan.
+  struct Planned {
+    const dvt_weight_use& use;
+    const dvt_weight_plan& plan;
+    const TensorInfo& source;
+  };
+  Planned planned(size_t i) const { return {uses_[i], plans_[i], *sources_[i]}; }
+  /// Rows [row0, row0 + n) of weight i, packed: a piece of what a file holds under plan.file_format. row0
+  /// is a multiple of DVT_FILE_ROWS; n too, or up to the end. `out` is made as long as the piece.
+  Status pack_rows(size_t i, int64_t row0, int64_t n, const dvt_backend_v1& backend, void* context,
+                   const uint32_t* cancel, std::vector<std::byte>& out) const;
+  /// The format of weight i while the model runs: the one it is packed in, or as stored.
+  std::string_view format_in_use(size_t i) const;
+  /// How many weights have which format: "28 of int4.1, 1 of float32". Those read where they lie, or the others.
+  std::string formats_text(bool mapped) const;
+
   uint64_t mapped_bytes() const { return mapped_bytes_; }
   uint64_t packed_bytes() const { return packed_bytes_; }
   size_t n_tensors() const { return uses_.size(); }
@@ -61,6 +77,7 @@ class Weights {
     void operator()(std::byte* p) const { ::operator delete[](p, std::align_val_t{align}); }
   };
   using Buffer = std::unique_ptr<std::byte[], AlignedFree>;
+  Status check_kept(size_t i) const;
   /// One past the last weight of the plan group that begins at i: they stand together, in order.
   size_t group_end(size_t i) const;
   static Result<Buffer> make_buffer(const dvt_weight_use& use, uint64_t bytes, uint64_t align);

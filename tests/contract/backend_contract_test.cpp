@@ -217,6 +217,56 @@ TEST_P(BackendContract, PacksTheSameBytesEachTimeAndNoMore) {
   }
 }
 
+// What a file may hold of a backend's packed weights: made in pieces, named, and taken back by that name.
+TEST_P(BackendContract, FileFormatsGoByRowsAndAreReadBack) {
+  constexpr int64_t kRows = 2 * DVT_FILE_ROWS + 70, kLen = 64;
+  BackendRig rig(*plugin_);
+  std::vector<float> values(kRows * kLen);
+  std::mt19937 random(41);
+  for (float& v : values) v = static_cast<float>(random() % 2001) / 1000.0f - 1.0f;
+  const auto pack = [&](dvt_weight_use use, int64_t row0, int64_t n) {
+    use.shape[0] = n;
+    const dvt_weight_plan plan = rig.plan({use})[0];
+    std::vector<uint8_t> out(plan.bytes);
+    const dvt_bytes source{values.data() + row0 * kLen,
+                           static_cast<uint64_t>(n * kLen) * sizeof(float)};
+    Frame call;
+    expect_ok(table_->pack(rig.context(), call, &use, &source, 1, out.data(), out.size()), call,
+              "pack");
+    return out;
+  };
+  for (const char* wanted : {"int8", "int4", "int4q"}) {
+    SCOPED_TRACE(wanted);
+    dvt_weight_use use = rig.uses().front();
+    use.access = DVT_ACCESS_DENSE;
+    use.stored = abi_text("float32");
+    use.wanted = abi_text(wanted);
+    use.ndim = 2;
+    use.shape[0] = kRows, use.shape[1] = kLen;
+    dvt_weight_plan plan{};
+    plan.struct_size = sizeof plan;
+    Frame call;
+    if (table_->plan(rig.context(), call, &use, &plan, 1) != DVT_OK || plan.file_format.n == 0)
+      continue;
+    EXPECT_EQ(plan.how, uint32_t{DVT_PLAN_PACK});
+    std::vector<uint8_t> pieces;
+    for (int64_t row = 0; row < kRows; row += DVT_FILE_ROWS)
+      for (const uint8_t b : pack(use, row, std::min<int64_t>(DVT_FILE_ROWS, kRows - row)))
+        pieces.push_back(b);
+    EXPECT_EQ(pieces, pack(use, 0, kRows));
+
+    use.stored = plan.file_format;
+    use.wanted = {};
+    const dvt_weight_plan kept = rig.plan({use})[0];
+    if (kept.how == DVT_PLAN_KEEP) {
+      EXPECT_EQ(kept.bytes, pieces.size());
+    }
+    use.shape[1] = kLen + 1;
+    expect_refused(table_->plan(rig.context(), call, &use, &plan, 1), call, DVT_EFORMAT,
+                   "rows that are no whole blocks");
+  }
+}
+
 TEST_P(BackendContract, TakesTheMemoryThatItEstimates) {
   BackendRig rig(*plugin_);
   const dvt_graph view = rig.graph().view();
@@ -385,9 +435,12 @@ TEST_P(BackendContract, GivesTheSameBytesOnAnyNumberOfLanes) {
     Sequence x = rig.sequence(20), y = rig.sequence(20), z = rig.sequence(20);
     together.push_back(rig.run({{&x, a}, {&y, b}}));
     stepwise.push_back(rig.run_chunked(z, a, 1));
-    expect_same_bytes(together.back(), together.front(), std::to_string(n_lanes) + " lanes, a batch");
-    expect_same_bytes(stepwise.back(), stepwise.front(), std::to_string(n_lanes) + " lanes, token by token");
-    expect_same_bytes(stepwise.back(), rows_between(together.back(), 0, a.size()), std::to_string(n_lanes) + " lanes");
+    expect_same_bytes(together.back(), together.front(),
+                      std::to_string(n_lanes) + " lanes, a batch");
+    expect_same_bytes(stepwise.back(), stepwise.front(),
+                      std::to_string(n_lanes) + " lanes, token by token");
+    expect_same_bytes(stepwise.back(), rows_between(together.back(), 0, a.size()),
+                      std::to_string(n_lanes) + " lanes");
   }
 }
 

@@ -30,6 +30,9 @@ inline constexpr int kWeightFormats = 3;
 /// What configs and files call them.
 inline constexpr const char* kWeightFormatNames[kWeightFormats] = {"int8", "int4", "int4q"};
 
+/// What files call the packed bytes above, which never change under these names.
+inline constexpr const char* kPackedFormatNames[kWeightFormats] = {"int8.1", "int4.1", "int4q.1"};
+
 /// Weights along k that share a scale; k_len is a multiple.
 inline constexpr int64_t kQuantBlock = 32;
 

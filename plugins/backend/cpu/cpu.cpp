@@ -1,4 +1,4 @@
-// The CPU backend: bf16 and float32 weights where they lie in the mapped file, the best kernels that
+// The CPU backend: weights where they lie in the mapped file (bf16, float32, packed), the best kernels that
 // this machine can run, all lanes of the host's pool.
 #include <dovetail/host_backend.hpp>
 
@@ -36,18 +36,19 @@ class Cpu : public HostBackend {
   dvt_verdict supports(const GraphView& g, const dvt_node& n) const { return verdict(g, n, find_op); }
 
   dvt_weight_plan plan(const dvt_weight_use& use) const {
-    if (const auto format = format_for(use)) return plan_packed(use, *format);
+    if (const auto format = stored_format(use)) return plan_stored(use, *format);
+    if (const auto format = format_to_pack(use)) return plan_packed(use, *format);
     dvt_weight_use as_stored = use;  // a vector, or rows that are no whole blocks
     if (find_weight_format(to_view(use.wanted))) as_stored.wanted = {};
     return HostBackend::plan(as_stored);
   }
   void pack(std::span<const dvt_weight_use> uses, std::span<const dvt_bytes> sources, void* dst, uint64_t bytes, Call call) const {
-    if (const auto format = format_for(uses[0])) pack_matrix(host_, kernels_, *format, uses[0], sources[0], dst, call);
+    if (const auto format = format_to_pack(uses[0])) pack_matrix(host_, kernels_, *format, uses[0], sources[0], dst, call);
     else HostBackend::pack(uses, sources, dst, bytes, call);
   }
   void bind(std::span<const dvt_weight_use> uses, const dvt_weight_plan& plan, const void* p) {
     HostBackend::bind(uses, plan, p);
-    if (const auto format = format_for(uses[0])) weights_[std::string(to_view(uses[0].name))].dtype = packed_dtype(*format);
+    if (const auto format = format_of(uses[0])) weights_[std::string(to_view(uses[0].name))].dtype = packed_dtype(*format);
   }
 
   StateEstimate estimate(const dvt_graph* graph, const dvt_compile_options& options, uint32_t kv_dtype, uint32_t page_len) const {

@@ -11,7 +11,14 @@ namespace {
 using kernels::WeightFormat;
 
 constexpr uint32_t kPackedDtype = 0x1000;
-constexpr uint64_t kLayoutVersion = 1;  // of the packed bytes: raise it when they change
+constexpr uint64_t kLayoutVersion =
+    1;  // of the packed bytes: raise it when they change, and kPackedFormatNames
+static_assert(kernels::kPackedRows <= DVT_FILE_ROWS && DVT_FILE_ROWS % kernels::kPackedRows == 0,
+              "files hold whole groups");
+
+uint64_t bytes_of(const dvt_weight_use& use, WeightFormat format) {
+  return static_cast<uint64_t>(kernels::packed_bytes(format, use.shape[0], use.shape[1]));
+}
 
 }  // namespace
 
@@ -27,14 +34,44 @@ std::optional<WeightFormat> find_weight_format(std::string_view name) {
   return std::nullopt;
 }
 
-std::optional<WeightFormat> format_for(const dvt_weight_use& use) {
+std::optional<WeightFormat> stored_format(const dvt_weight_use& use) {
+  for (int i = 0; i < kernels::kWeightFormats; ++i) {
+    if (to_view(use.stored) != kernels::kPackedFormatNames[i]) continue;
+    if (use.ndim != 2 || use.shape[1] % kernels::kQuantBlock != 0)
+      throw Error("is stored as " + std::string(to_view(use.stored)) +
+                      ", expected a matrix whose rows are whole blocks of " +
+                      std::to_string(kernels::kQuantBlock),
+                  DVT_EFORMAT, std::string(to_view(use.name)));
+    return static_cast<WeightFormat>(i);
+  }
+  return std::nullopt;
+}
+
+std::optional<WeightFormat> format_of(const dvt_weight_use& use) {
+  const auto stored = stored_format(use);
+  return stored ? stored : format_to_pack(use);
+}
+
+std::optional<WeightFormat> format_to_pack(const dvt_weight_use& use) {
   if (use.ndim != 2 || use.shape[1] % kernels::kQuantBlock != 0 || plain_dtype(to_view(use.stored)) == 0) return std::nullopt;
   return find_weight_format(to_view(use.wanted));
 }
 
+dvt_weight_plan plan_stored(const dvt_weight_use& use, WeightFormat format) {
+  // A block takes 18 * 16 bytes, or 33 * 16: no better aligned than this, wherever the matrix begins.
+  const uint32_t align = format == WeightFormat::kInt8 ? 16 : 32;
+  return {sizeof(dvt_weight_plan), DVT_PLAN_KEEP, 0, align, bytes_of(use, format), 0, {}};
+}
+
 dvt_weight_plan plan_packed(const dvt_weight_use& use, WeightFormat format) {
   const uint64_t layout = kLayoutVersion << 32 | uint64_t{packed_dtype(format)} << 8 | kernels::kPackedRows;
-  return {sizeof(dvt_weight_plan), DVT_PLAN_PACK, 0, 64, static_cast<uint64_t>(kernels::packed_bytes(format, use.shape[0], use.shape[1])), layout};
+  return {sizeof(dvt_weight_plan),
+          DVT_PLAN_PACK,
+          0,
+          64,
+          bytes_of(use, format),
+          layout,
+          literal(kernels::kPackedFormatNames[static_cast<int>(format)])};
 }
 
 PackedKernels packed_kernels(const kernels::CpuKernels& k, WeightFormat format) {

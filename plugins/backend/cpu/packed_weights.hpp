@@ -18,9 +18,16 @@ std::optional<kernels::WeightFormat> packed_format(uint32_t dtype);
 /// The block format of that name ("int8", "int4", "int4q").
 std::optional<kernels::WeightFormat> find_weight_format(std::string_view name);
 
+/// The format that a use is stored in, packed as the kernels read it ("int4.1").
+/// errors  DVT_EFORMAT: its shape is none of a packed matrix.
+std::optional<kernels::WeightFormat> stored_format(const dvt_weight_use& use);
 /// The format that a use is to be packed in: what the config wants, for a matrix of plain numbers whose
 /// rows are whole blocks. A matrix that cannot be packed stays as it is stored.
-std::optional<kernels::WeightFormat> format_for(const dvt_weight_use& use);
+std::optional<kernels::WeightFormat> format_to_pack(const dvt_weight_use& use);
+/// The format that a bound use has: stored or packed in it.
+std::optional<kernels::WeightFormat> format_of(const dvt_weight_use& use);
+/// Read where it lies in the file; packed.
+dvt_weight_plan plan_stored(const dvt_weight_use& use, kernels::WeightFormat format);
 dvt_weight_plan plan_packed(const dvt_weight_use& use, kernels::WeightFormat format);
 
 /// The kernels of a format.

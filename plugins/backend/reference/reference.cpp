@@ -1,6 +1,6 @@
 // The reference backend: float32 loops on one lane. Slow on purpose; what others are compared with.
-// Weights wanted in a block format are quantised and go back to float32: the numbers that fast
-// backends compute with.
+// Weights wanted in a block format are quantised and go back to float32, and so do those that are
+// stored in one: the numbers that fast backends compute with.
 #include <dovetail/host_backend.hpp>
 
 #include <chrono>
@@ -17,14 +17,17 @@
 namespace dovetail::reference {
 
 struct BlockFormat {
-  const char* name;
+  const char *name, *stored;  // in configs, in files
   kernels::QuantizeRowsFn* quantize_rows;
   kernels::UnpackRowFn* unpack_row;
 };
 constexpr BlockFormat kBlockFormats[kernels::kWeightFormats] = {
-    {kernels::kWeightFormatNames[0], kernels::ref::quantize_rows_int8, kernels::ref::unpack_row_int8},
-    {kernels::kWeightFormatNames[1], kernels::ref::quantize_rows_int4, kernels::ref::unpack_row_int4},
-    {kernels::kWeightFormatNames[2], kernels::ref::quantize_rows_int4q, kernels::ref::unpack_row_int4q},
+    {kernels::kWeightFormatNames[0], kernels::kPackedFormatNames[0],
+     kernels::ref::quantize_rows_int8, kernels::ref::unpack_row_int8},
+    {kernels::kWeightFormatNames[1], kernels::kPackedFormatNames[1],
+     kernels::ref::quantize_rows_int4, kernels::ref::unpack_row_int4},
+    {kernels::kWeightFormatNames[2], kernels::kPackedFormatNames[2],
+     kernels::ref::quantize_rows_int4q, kernels::ref::unpack_row_int4q},
 };
 
 class Reference : public HostBackend {
@@ -40,27 +43,37 @@ class Reference : public HostBackend {
   dvt_verdict supports(const GraphView& g, const dvt_node& n) const { return verdict(g, n, find_op); }
 
   dvt_weight_plan plan(const dvt_weight_use& use) const {
+    const BlockFormat *stored = stored_format(use), *wanted = wanted_format(use);
+    if (stored)
+      return {sizeof(dvt_weight_plan),          DVT_PLAN_PACK,      0, 64,
+              elements_of(use) * sizeof(float), layout_of(*stored), {}};
     dvt_weight_use as_stored = use;
-    if (find_format(use) >= 0) as_stored.wanted = {};
+    if (wanted) as_stored.wanted = {};
     dvt_weight_plan out = HostBackend::plan(as_stored);
-    if (!goes_through_blocks(use)) return out;
+    if (!wanted || !is_whole_blocks(use)) return out;
     out.how = DVT_PLAN_PACK;
     out.align = 64;
     out.bytes = elements_of(use) * sizeof(float);
-    out.layout_hash = 0x100 + static_cast<uint64_t>(find_format(use));
+    out.layout_hash = layout_of(*wanted);
     return out;
   }
   void pack(std::span<const dvt_weight_use> uses, std::span<const dvt_bytes> sources, void* dst, uint64_t bytes, Call call) const {
     const dvt_weight_use& use = uses[0];
-    if (!goes_through_blocks(use)) return HostBackend::pack(uses, sources, dst, bytes, call);
-    const auto format = static_cast<size_t>(find_format(use));
-    const int64_t n_rows = use.shape[0], k_len = use.shape[1];
     float* const out = static_cast<float*>(dst);
+    if (const BlockFormat* stored = stored_format(use)) {
+      if (sources[0].n != packed_size(*stored, use))
+        throw Error("has " + std::to_string(sources[0].n) + " bytes, its shape and format " +
+                        stored->stored + " need " + std::to_string(packed_size(*stored, use)),
+                    DVT_EFORMAT);
+      return unpack(*stored, use, sources[0].p, out);
+    }
+    const BlockFormat* wanted = wanted_format(use);
+    if (!wanted || !is_whole_blocks(use)) return HostBackend::pack(uses, sources, dst, bytes, call);
     if (plain_dtype(to_view(use.stored)) == DVT_F32) std::copy_n(static_cast<const float*>(sources[0].p), elements_of(use), out);
     else HostBackend::pack(uses, sources, dst, bytes, call);
-    std::vector<uint8_t> packed(static_cast<size_t>(kernels::packed_bytes(static_cast<kernels::WeightFormat>(format), n_rows, k_len)));
-    kBlockFormats[format].quantize_rows(packed.data(), out, 0, n_rows, n_rows, k_len);
-    for (int64_t row = 0; row < n_rows; ++row) kBlockFormats[format].unpack_row(out + row * k_len, packed.data(), row, n_rows, k_len);
+    std::vector<uint8_t> packed(packed_size(*wanted, use));
+    wanted->quantize_rows(packed.data(), out, 0, use.shape[0], use.shape[0], use.shape[1]);
+    unpack(*wanted, use, packed.data(), out);
   }
 
   StateEstimate estimate(const dvt_graph* graph, const dvt_compile_options& options, uint32_t kv_dtype, uint32_t page_len) const {
@@ -77,14 +90,37 @@ class Reference : public HostBackend {
   }
 
  private:
-  static int find_format(const dvt_weight_use& use) {
-    for (int i = 0; i < kernels::kWeightFormats; ++i)
-      if (to_view(use.wanted) == kBlockFormats[i].name) return i;
-    return -1;
+  static const BlockFormat* wanted_format(const dvt_weight_use& use) {
+    for (const BlockFormat& f : kBlockFormats)
+      if (to_view(use.wanted) == f.name) return &f;
+    return nullptr;
   }
-  // A matrix of whole blocks; others stay as they are stored.
-  static bool goes_through_blocks(const dvt_weight_use& use) {
-    return find_format(use) >= 0 && use.ndim == 2 && use.shape[1] % kernels::kQuantBlock == 0 && plain_dtype(to_view(use.stored)) != 0;
+  static const BlockFormat* stored_format(const dvt_weight_use& use) {
+    for (const BlockFormat& f : kBlockFormats) {
+      if (to_view(use.stored) != f.stored) continue;
+      if (!is_whole_blocks(use))
+        throw Error("is stored as " + std::string(f.stored) +
+                        ", expected a matrix whose rows are whole blocks of " +
+                        std::to_string(kernels::kQuantBlock),
+                    DVT_EFORMAT, std::string(to_view(use.name)));
+      return &f;
+    }
+    return nullptr;
+  }
+  static bool is_whole_blocks(const dvt_weight_use& use) {
+    return use.ndim == 2 && use.shape[1] % kernels::kQuantBlock == 0;
+  }
+  static uint64_t layout_of(const BlockFormat& f) {
+    return 0x100 + static_cast<uint64_t>(&f - kBlockFormats);
+  }
+  static size_t packed_size(const BlockFormat& f, const dvt_weight_use& use) {
+    return static_cast<size_t>(kernels::packed_bytes(
+        static_cast<kernels::WeightFormat>(&f - kBlockFormats), use.shape[0], use.shape[1]));
+  }
+  static void unpack(const BlockFormat& f, const dvt_weight_use& use, const void* packed,
+                     float* out) {
+    for (int64_t row = 0; row < use.shape[0]; ++row)
+      f.unpack_row(out + row * use.shape[1], packed, row, use.shape[0], use.shape[1]);
   }
 };
 

@@ -77,11 +77,27 @@ struct FormatOpen {
   File file;  // empty when a folder was named
 };
 
+/// Where files of a checkpoint go that is written: see dvt_file_sink.
+class FileSink {
+ public:
+  FileSink(const dvt_file_sink* sink, Call call) : sink_(sink), call_(call) {}
+  void file(std::string_view name, std::string_view head, uint64_t first, uint64_t n) const {
+    call_.check(sink_->file(sink_->self, call_.frame(), to_abi(name), {head.data(), head.size()},
+                            first, n));
+  }
+
+ private:
+  const dvt_file_sink* sink_;
+  Call call_;
+};
+
 /// The class T needs:
 ///   static uint32_t probe(const FormatOpen&, std::span<const uint8_t> head, Call)      0 .. 100
 ///   T(const FormatOpen&, Call)
 ///   const std::vector<dvt_tensor>& tensors() const         strings owned by T
 ///   Doc document(std::string_view which, Call)             see dvt_format_v1.document
+/// and, if it can write (dvt_format_v1.lay_out):
+///   static void lay_out(std::span<const dvt_tensor>, uint64_t max_bytes, const FileSink&)
 template <class T>
 struct FormatTable {
   static FormatOpen opened(void* plugin, const dvt_format_open* in) {
@@ -103,7 +119,16 @@ struct FormatTable {
   static dvt_code document(void* reader, dvt_call* call, dvt_str which, dvt_doc* out) noexcept {
     return guard(call, [&] { *out = static_cast<T*>(reader)->document(to_view(which), Call(call)).handle(); });
   }
-  static constexpr dvt_format_v1 table = {sizeof(dvt_format_v1), 0, probe, open, close, tensors, document};
+  static dvt_code lay_out(void*, dvt_call* call, const dvt_tensor* tensors, uint64_t n,
+                          uint64_t max_bytes, const dvt_file_sink* sink) noexcept {
+    return guard(call, [&] {
+      if constexpr (kWrites)
+        T::lay_out({tensors, static_cast<size_t>(n)}, max_bytes, FileSink(sink, Call(call)));
+    });
+  }
+  static constexpr bool kWrites = requires { &T::lay_out; };
+  static constexpr dvt_format_v1 table = {
+      sizeof(dvt_format_v1), 0, probe, open, close, tensors, document, kWrites ? lay_out : nullptr};
   static const void* find(std::string_view name) { return name == "dovetail.format/1" ? &table : nullptr; }
 };
 

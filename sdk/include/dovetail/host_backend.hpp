@@ -45,8 +45,8 @@ class HostBackend {
                       "; this backend computes with float32, bf16 and f16 as they are stored, or with int8, int4 and int4q",
                   DVT_EUNSUPPORTED, std::string(to_view(use.name)));
     if (dtype == DVT_F32 || use.ndim > 1)
-      return {sizeof(dvt_weight_plan), DVT_PLAN_KEEP, 0, static_cast<uint32_t>(dtype_bytes(dtype)), elements_of(use) * dtype_bytes(dtype), 0};
-    return {sizeof(dvt_weight_plan), DVT_PLAN_PACK, 0, 64, elements_of(use) * sizeof(float), dtype};
+      return {sizeof(dvt_weight_plan), DVT_PLAN_KEEP, 0, static_cast<uint32_t>(dtype_bytes(dtype)), elements_of(use) * dtype_bytes(dtype), 0, {}};
+    return {sizeof(dvt_weight_plan), DVT_PLAN_PACK, 0, 64, elements_of(use) * sizeof(float), dtype, {}};
   }
   void pack(std::span<const dvt_weight_use> uses, std::span<const dvt_bytes> sources, void* dst, uint64_t, Call) const {
     const auto* in = static_cast<const uint16_t*>(sources[0].p);

@@ -42,12 +42,13 @@ typedef struct dvt_verdict {
 typedef struct dvt_weight_use {
   uint32_t struct_size, access;
   dvt_str name;
-  dvt_str stored; /* format in the file: "bf16" */
-  dvt_str wanted; /* format the YAML asks for; empty = as stored */
+  dvt_str stored; /* format in the file: "bf16", "int4.1" */
+  dvt_str wanted; /* format the YAML asks for, without a layout's version: "int4"; empty = as stored */
   int64_t shape[DVT_MAX_DIMS];
   uint32_t ndim, reserved;
 } dvt_weight_use;
 
+enum { DVT_FILE_ROWS = 256 };
 enum { DVT_PLAN_KEEP = 1, DVT_PLAN_PACK = 2, DVT_PLAN_PUT = 3 };
 typedef struct dvt_weight_plan {
   uint32_t struct_size;
@@ -57,6 +58,9 @@ typedef struct dvt_weight_plan {
   uint32_t align;  /* of what bind() gets */
   uint64_t bytes;  /* of the group's packed form (of the weight for KEEP and PUT) */
   uint64_t layout_hash; /* keys the host's repack cache: equal hash, equal bytes; handed to bind() */
+  dvt_str file_format; /* PACK of one matrix: the name under which a file may hold the packed bytes, static;
+                          empty: they are this backend's own. Such bytes go by rows: packed in pieces of a
+                          multiple of DVT_FILE_ROWS rows, a matrix gives the same bytes */
 } dvt_weight_plan;
 
 typedef struct dvt_compile_options {

@@ -2,7 +2,7 @@
  *
  * A format reads the table of tensors and the documents of a checkpoint. The host opens the files,
  * maps them, checks every offset against the file's size and hands tensor bytes to the backend
- * without the format in the path. */
+ * without the format in the path. A format may also say how tensors are written (lay_out). */
 #ifndef DOVETAIL_ABI_FORMAT_H
 #define DOVETAIL_ABI_FORMAT_H
 
@@ -18,14 +18,24 @@ typedef struct dvt_format_open {
   dvt_file file; /* the file the user named, or 0 when a folder was named */
 } dvt_format_open;
 
+/* The name of a block format stands for one layout of bytes for ever; one that may change ends in its
+ * version, as "int4.1": another layout of int4 is another name. Backends know the layouts. */
 typedef struct dvt_tensor {
   uint32_t struct_size, ndim;
   dvt_str name;   /* canonical */
-  dvt_str format; /* "bf16", "float32", "f16", "i64", "q4_k", ... */
-  int64_t shape[DVT_MAX_DIMS];
+  dvt_str format; /* "bf16", "float32", "f16", "i64", "int4.1", "q4_k", ... */
+  int64_t shape[DVT_MAX_DIMS]; /* of the numbers, also where the bytes are in blocks */
   dvt_file file;
   uint64_t offset, bytes; /* in that file */
 } dvt_tensor;
+
+/* Gets the files of a checkpoint that is written. */
+typedef struct dvt_file_sink {
+  uint32_t struct_size, flags;
+  void* self;
+  /* A file of that name: `head`, then the bytes of tensors [first, first + n), in order, without gaps. */
+  dvt_code (*file)(void* self, dvt_call*, dvt_str name, dvt_bytes head, uint64_t first, uint64_t n) DVT_NX;
+} dvt_file_sink;
 
 typedef struct dvt_format_v1 {
   uint32_t struct_size, flags;
@@ -40,6 +50,12 @@ typedef struct dvt_format_v1 {
    * "tokenizer" (the definition), "tokenizer_config" (chat template, special tokens). *out = 0 when
    * the checkpoint has none. Valid until close. [object] */
   dvt_code (*document)(void* reader, dvt_call*, dvt_str which, dvt_doc* out) DVT_NX;
+  /* Optional. The files that hold these tensors (name, format, shape and bytes of each; file and offset
+   * say nothing), as this format reads them from a folder. All tensors come once, in order; the data of
+   * a file begins at a multiple of 64 and has at most max_bytes, or one tensor. The file without which
+   * nothing is read comes last. [any] pure */
+  dvt_code (*lay_out)(void* plugin, dvt_call*, const dvt_tensor*, uint64_t n, uint64_t max_bytes,
+                      const dvt_file_sink*) DVT_NX;
 } dvt_format_v1;
 
 #ifdef __cplusplus
