@@ -332,6 +332,70 @@ TEST_P(FormatContract, SurvivesAnyChangedByte) {
     }
 }
 
+// Tensors of plain and unknown formats, laid out in one file and in several.
+TEST_P(FormatContract, ReadsWhatItLaysOut) {
+  const auto* table = plugin_->interface<dvt_format_v1>("dovetail.format/1");
+  if (!DVT_HAS(table, lay_out)) GTEST_SKIP() << GetParam().name << " does not write";
+  struct Made {
+    std::string name, format;
+    std::vector<int64_t> shape;
+    std::string bytes;
+  };
+  const std::vector<Made> made = {{"block", "no_such_format.7", {3, 64}, std::string(128, 'b')},
+                                  {"odd \"name\"\n", "other.1", {1, 5, 9}, std::string(64, 'o')},
+                                  {"scalar", "float32", {}, "abcd"},
+                                  {"matrix", "bf16", {2, 3}, "123456789012"}};
+  std::vector<dvt_tensor> tensors;
+  for (const Made& m : made) {
+    dvt_tensor t{};
+    t.struct_size = sizeof t;
+    t.ndim = static_cast<uint32_t>(m.shape.size());
+    t.name = abi_text(m.name);
+    t.format = abi_text(m.format);
+    std::copy(m.shape.begin(), m.shape.end(), t.shape);
+    t.bytes = m.bytes.size();
+    tensors.push_back(t);
+  }
+  struct Disk {
+    const std::vector<Made>* made;
+    fs::path folder;
+    size_t next = 0, n_files = 0;
+  };
+  for (const uint64_t max_bytes : {uint64_t{1} << 30, uint64_t{140}, uint64_t{1}}) {
+    fs::remove_all(scratch_);
+    fs::create_directories(scratch_);
+    Disk disk{&made, scratch_};
+    dvt_file_sink sink{sizeof sink, 0, &disk, nullptr};
+    sink.file = [](void* self, dvt_call*, dvt_str name, dvt_bytes head, uint64_t first,
+                   uint64_t n) noexcept -> dvt_code {
+      Disk& d = *static_cast<Disk*>(self);
+      EXPECT_EQ(first, d.next);
+      EXPECT_TRUE(n == 0 || head.n % 64 == 0) << "where the data begins: " << head.n;
+      std::string text(static_cast<const char*>(head.p), head.n);
+      for (d.next = first; d.next < first + n; ++d.next) text += d.made->at(d.next).bytes;
+      write(d.folder / std::string(text_of(name)), text);
+      d.n_files += n > 0;
+      return DVT_OK;
+    };
+    Frame call;
+    expect_ok(table->lay_out(plugin_->self, call, tensors.data(), tensors.size(), max_bytes, &sink),
+              call, "lay_out");
+    EXPECT_EQ(disk.n_files, max_bytes == 1 ? 4u : max_bytes == 140 ? 2u : 1u);
+    Reader reader(*plugin_, scratch_);
+    EXPECT_GT(reader.probe(), 0u);
+    expect_ok(reader.open(call), call, "open");
+    ASSERT_EQ(reader.tensors().size(), made.size());
+    for (const dvt_tensor& t : reader.tensors()) {
+      const auto m = std::find_if(made.begin(), made.end(),
+                                  [&](const Made& x) { return x.name == text_of(t.name); });
+      ASSERT_NE(m, made.end()) << text_of(t.name);
+      EXPECT_EQ(text_of(t.format), m->format);
+      EXPECT_EQ(std::vector<int64_t>(t.shape, t.shape + t.ndim), m->shape) << m->name;
+      EXPECT_EQ(Reader::bytes_of(t), m->bytes) << m->name;
+    }
+  }
+}
+
 TEST_P(FormatContract, SurvivesMissingFiles) {
   for (const Case& c : cases_)
     for (const fs::path& file : files_in(c.folder)) {

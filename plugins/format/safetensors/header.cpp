@@ -1,25 +1,19 @@
 #include "header.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
+#include <map>
+#include <optional>
 #include <set>
+
+#include "dtypes.hpp"
 
 namespace dovetail::safetensors {
 namespace {
 
 constexpr uint64_t kMaxHeader = 100'000'000;  // the format's own limit
 constexpr uint64_t kLengthBytes = 8;
-
-struct Dtype {
-  std::string_view stored, format;
-  uint64_t bytes;
-};
-constexpr Dtype kDtypes[] = {
-    {"F64", "float64", 8},     {"F32", "float32", 4},     {"F16", "f16", 2},   {"BF16", "bf16", 2},
-    {"F8_E4M3", "f8_e4m3", 1}, {"F8_E5M2", "f8_e5m2", 1}, {"I64", "i64", 8},   {"I32", "i32", 4},
-    {"I16", "i16", 2},         {"I8", "i8", 1},           {"U64", "u64", 8},   {"U32", "u32", 4},
-    {"U16", "u16", 2},         {"U8", "u8", 1},           {"BOOL", "bool", 1},
-};
 
 std::string quoted(std::string_view s) {
   constexpr size_t kShown = 120;  // of a name from a damaged file
@@ -133,7 +127,7 @@ Entry read_entry(const File& file, std::string_view name, Doc value) {
     refuse(file, name,
            "is " + describe(value) + ", expected a map with dtype, shape and data_offsets");
   const Dtype& dtype = dtype_of(file, name, value["dtype"]);
-  Entry e{std::string(name), dtype.format, shape_of(file, name, value["shape"]), 0, 0};
+  Entry e{std::string(name), std::string(dtype.format), shape_of(file, name, value["shape"]), 0, 0};
   const Doc offsets = value["data_offsets"];
   if (!offsets.is_list() || offsets.size() != 2)
     refuse(file, name, "has data_offsets " + describe(offsets) + ", expected [begin, end]");
@@ -147,14 +141,64 @@ Entry read_entry(const File& file, std::string_view name, Doc value) {
   return e;
 }
 
-void check_metadata(const File& file, Doc metadata) {
-  if (metadata.is_null()) return;  // as if it were absent
+// Block formats that the metadata tells of, by tensor: "int4.1 [3072, 1024]".
+using Carried = std::map<std::string, std::string, std::less<>>;
+
+Carried read_metadata(const File& file, Doc metadata) {
+  Carried out;
+  if (metadata.is_null()) return out;  // as if it were absent
   if (!metadata.is_map())
     refuse(file, "has __metadata__ " + describe(metadata) + ", expected a map of strings");
-  for (uint64_t i = 0; i < metadata.size(); ++i)
-    if (const auto [key, value] = metadata.entry(i); !value.is_string())
+  for (uint64_t i = 0; i < metadata.size(); ++i) {
+    const auto [key, value] = metadata.entry(i);
+    if (!value.is_string())
       refuse(file,
              "has __metadata__ " + quoted(key) + " = " + describe(value) + ", expected a string");
+    if (key.starts_with(kFormatKey)) out.emplace(key.substr(kFormatKey.size()), value.as_string());
+  }
+  return out;
+}
+
+// "[3072, 1024]", or nothing.
+std::optional<std::vector<int64_t>> parse_shape(std::string_view text) {
+  if (text.size() < 3 || text.front() != '[' || text.back() != ']') return std::nullopt;
+  text = text.substr(1, text.size() - 2);
+  std::vector<int64_t> out;
+  for (const char *p = text.data(), *end = p + text.size();; p += 2) {
+    int64_t value = -1;
+    const auto [next, error] = std::from_chars(p, end, value);
+    if (error != std::errc() || value < 0 || out.size() == DVT_MAX_DIMS) return std::nullopt;
+    out.push_back(value);
+    p = next;
+    if (p == end) return out;
+    if (end - p < 2 || p[0] != ',' || p[1] != ' ') return std::nullopt;
+  }
+}
+
+// Gives tensors of bytes the format and the shape that the metadata says they hold.
+void apply_formats(const File& file, const Carried& carried, std::vector<Entry>& entries) {
+  std::map<std::string_view, Entry*> by_name;
+  for (Entry& e : entries) by_name.emplace(e.name, &e);
+  for (const auto& [name, text] : carried) {
+    const auto found = by_name.find(name);
+    if (found == by_name.end())
+      refuse(file,
+             "has __metadata__ with the format of tensor " + quoted(name) + ", but no such tensor");
+    Entry& e = *found->second;
+    if (e.format != "u8" || e.shape.size() != 1)
+      refuse(file, name,
+             "has format " + quoted(text) + " in __metadata__, so it must be bytes (" +
+                 std::string(kBytes) + ", one dimension); it is " + e.format + " of " +
+                 std::to_string(e.shape.size()) + " dimensions");
+    const size_t space = std::min(text.find(' '), text.size());
+    auto shape = parse_shape(std::string_view(text).substr(std::min(space + 1, text.size())));
+    if (space == 0 || !shape)
+      refuse(file, name,
+             "has format " + quoted(text) +
+                 " in __metadata__, expected a name and a shape, as \"int4.1 [512, 128]\"");
+    e.format = text.substr(0, space);
+    e.shape = std::move(*shape);
+  }
 }
 
 // The format wants the data covered exactly: a hole or an overlap means a wrong header.
@@ -229,14 +273,16 @@ std::vector<Entry> read_header(const FormatOpen& in, const File& file, Call call
   const Header header(in, file, text, call);
   const Doc root = header.root();
   std::vector<Entry> entries;
+  Carried carried;
   for (uint64_t i = 0; i < root.size(); ++i) {
     const auto [name, value] = root.entry(i);
     if (name == "__metadata__") {
-      check_metadata(file, value);
+      carried = read_metadata(file, value);
     } else {
       entries.push_back(read_entry(file, name, value));
     }
   }
+  apply_formats(file, carried, entries);
   std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
     return a.begin != b.begin ? a.begin < b.begin : a.end < b.end;
   });

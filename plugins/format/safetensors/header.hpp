@@ -10,13 +10,13 @@ namespace dovetail::safetensors {
 
 struct Entry {
   std::string name;
-  std::string_view format;  // "bf16"; static
-  std::vector<int64_t> shape;
+  std::string format;           // "bf16", "int4.1"
+  std::vector<int64_t> shape;   // of the numbers
   uint64_t begin = 0, end = 0;  // in the file
 };
 
-/// Reads and checks the header: every span lies in the file, equals shape times element size, and the
-/// spans cover the data without holes or overlaps. Entries are in the order of the data.
+/// Reads and checks the header: every span lies in the file, equals the stored shape times element size,
+/// and the spans cover the data without holes or overlaps. Entries are in the order of the data.
 /// errors   DVT_EFORMAT "FILE: what"; nothing is allocated by a number that was not checked.
 std::vector<Entry> read_header(const FormatOpen& in, const File& file, Call call);
 

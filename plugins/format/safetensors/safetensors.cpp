@@ -10,6 +10,7 @@
 
 #include "header.hpp"
 #include "index.hpp"
+#include "writer.hpp"
 
 namespace dovetail::safetensors {
 
@@ -59,6 +60,11 @@ class Safetensors {
     if (which == "tokenizer") return read_document("tokenizer.json", call);
     if (which == "tokenizer_config") return read_document("tokenizer_config.json", call);
     return {};
+  }
+
+  static void lay_out(std::span<const dvt_tensor> tensors, uint64_t max_bytes,
+                      const FileSink& sink) {
+    safetensors::lay_out(tensors, max_bytes, sink);
   }
 
  private:
@@ -114,8 +120,7 @@ class Safetensors {
       if (!found.contains(tensor)) refuse_absent(index.file, tensor, shard, elsewhere);
     if (n_unlisted > 0)
       in_.host.log(DVT_LOG_WARN, "",
-                   std::to_string(n_unlisted) +
-                       (n_unlisted == 1 ? " tensor is" : " tensors are") +
+                   std::to_string(n_unlisted) + (n_unlisted == 1 ? " tensor is" : " tensors are") +
                        " in the shards but not in " + index.file + ", such as \"" + unlisted +
                        "\"; they are not used");
   }
