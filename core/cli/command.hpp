@@ -45,6 +45,7 @@ void add_run_commands(Cli& cli);       // run, chat
 void add_chat_command(Cli& cli);       // chat, called by add_run_commands
 void add_text_commands(Cli& cli);      // tokenize, train-tokenizer
 void add_logits_command(Cli& cli);     // logits
+void add_quantize_command(Cli& cli);   // quantize
 void add_inspect_commands(Cli& cli);   // inspect, plan
 void add_bench_command(Cli& cli);      // bench
 void add_demo_commands(Cli& cli);      // demo tokens|next|cache|fast

@@ -19,6 +19,7 @@ constexpr const char* kFooter = R"(Examples:
   dovetail run configs/qwen3-0.6b.yaml "Why is the sky blue?"
   dovetail run models/Qwen3-0.6B "Hi" --set backend.plugin=reference
   dovetail plan configs/qwen3-8b.yaml            what it would take, before loading
+  dovetail quantize models/Qwen3-0.6B -o models/small --weights int4
   dovetail bench configs/qwen3-0.6b.yaml         speed, and its share of what the machine can do
   dovetail plugins list                          what is installed
 
@@ -53,6 +54,7 @@ int run(int argc, char** argv) {
   add_text_commands(cli);
   add_logits_command(cli);
   add_inspect_commands(cli);
+  add_quantize_command(cli);
   add_bench_command(cli);
   add_demo_commands(cli);
   add_plugin_commands(cli);

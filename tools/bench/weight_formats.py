@@ -109,10 +109,12 @@ def table(result):
     return "\n".join(lines) + "\n"
 
 
-def page(result, arguments):
-    return (f"# Weight formats: what they cost in quality\n\nWritten by `tools/bench/weight_formats.py {arguments}`.\n\n"
-            f"{result['stored']['positions']} positions of the text; divergence from the weights as stored, in nats a token. The layout "
-            "of each\nformat is in `kernels/include/kernels/weight_formats.hpp`.\n\n" + table(result))
+HEADING = "## What they cost in quality\n"
+
+
+def section(result, arguments):
+    return (f"{HEADING}\nWritten by `tools/bench/weight_formats.py {arguments}`.\n\n"
+            f"{result['stored']['positions']} positions of the text; divergence from the weights as stored, in nats a token.\n\n" + table(result))
 
 
 def main():
@@ -125,7 +127,7 @@ def main():
     p.add_argument("--windows", type=int, default=8, help="windows at most")
     p.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="for every run of dovetail")
     p.add_argument("--json", action="store_true")
-    p.add_argument("--markdown", metavar="FILE", help="write the page there")
+    p.add_argument("--markdown", metavar="FILE", help="write it there, as the last section of the page")
     a = p.parse_args()
     more = [x for s in a.set for x in ("--set", s)]
     text = pathlib.Path(a.text).read_text(encoding="utf-8")
@@ -133,8 +135,9 @@ def main():
     print(json.dumps(result, indent=2) if a.json else table(result), end="")
     if a.markdown:
         options = f"--window {a.window} --windows {a.windows}"
-        pathlib.Path(a.markdown).write_text(page(result, f"build/release/bin/dovetail {a.config} {pathlib.Path(a.text).name} {options}"),
-                                            encoding="utf-8")
+        page = pathlib.Path(a.markdown)
+        before = page.read_text(encoding="utf-8").split(HEADING)[0] if page.exists() else "# Weight formats\n\n"
+        page.write_text(before + section(result, f"build/release/bin/dovetail {a.config} {pathlib.Path(a.text).name} {options}"), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -593,6 +593,7 @@ class Requests(BadInput):
                     ["inspect", str(GOLDEN)], ["inspect", "--graph"], ["plugins", "list"], ["plugins", "list", "--json"], ["plugins", "explain", "qwen3"],
                     ["plugins", "inspect", str(PLUGINS / "arch" / "qwen3.so")], ["config", "schema"], ["config", "show", str(GOLDEN)],
                     ["config", "check", str(GOLDEN)], ["logits", str(GOLDEN), "--ids", "1,2", "-o", "o.safetensors"], ["demo", "tokens", "hi"],
+                    ["quantize", str(GOLDEN), "-o", "q", "--weights", "int4"],
                     ["demo", "next", "hi"], ["demo", "cache", "-n", "4"], ["demo", "fast", "-n", "4"],
                     ["tokenize", "--tokenizer", str(ROOT / "configs" / "demo"), "hi"], ["train-tokenizer", "t.txt", "-o", "t.json", "--vocab-size", "260"])
         for args in commands:

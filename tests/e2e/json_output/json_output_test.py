@@ -90,6 +90,8 @@ class JsonOutput(unittest.TestCase):
             self.assertIn(shown, self.json("inspect", "--json", path)["path"])
             self.assertGreater(len(self.json("plan", "--json", path)), 0)
             self.assertIn(shown, self.json("config show", "--json", path)["model"]["path"])
+            out = os.path.join(self.folder, b"out-" + name)
+            self.assertIn("out-" + shown, self.json("quantize", "--json", path, "-o", out, "--weights", "int4")["output"])
             plugins = os.path.join(self.folder, b"plugins-" + name)
             os.symlink(PLUGINS, plugins)
             self.assertGreater(len(self.json("plugins list", "--json", "--path", plugins)), 0)
