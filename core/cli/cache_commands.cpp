@@ -67,12 +67,14 @@ Status clear() {
 void add_cache_commands(Cli& cli) {
   CLI::App* cache = cli.app.add_subcommand("cache", "Show or clear the packed weights that are kept for the next start");
   cache->require_subcommand(1);
-  cache->footer("Example:\n  dovetail cache ls");
+  cache->footer("Examples:\n  dovetail cache ls\n  dovetail cache clear");
   auto json = std::make_shared<bool>(false);
   CLI::App* ls = cache->add_subcommand("ls", "What is kept, last used first");
+  ls->footer("Example:\n  dovetail cache ls --json");
   ls->add_flag("--json", *json, "print JSON instead of a table");
   ls->callback([&cli, json] { cli.action = [json] { return list(*json); }; });
   CLI::App* remove = cache->add_subcommand("clear", "Remove all of it");
+  remove->footer("Example:\n  dovetail cache clear");
   remove->callback([&cli] { cli.action = [] { return clear(); }; });
 }
 

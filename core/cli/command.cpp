@@ -18,7 +18,27 @@ extern "C" void on_interrupt(int signal) {
   if (__atomic_exchange_n(&g_interrupted, 1, __ATOMIC_RELAXED) != 0) _exit(128 + signal);
 }
 
+// CLI11 writes a positional of several words as "words(0x)"; its option_text says what they are.
+class HelpFormatter : public CLI::Formatter {
+  std::string make_option_usage(const CLI::Option* o) const override {
+    return o->get_option_text().empty() ? CLI::Formatter::make_option_usage(o)
+                                        : o->get_option_text();
+  }
+  std::string make_option_name(const CLI::Option* o, bool is_positional) const override {
+    return o->get_option_text().empty() ? CLI::Formatter::make_option_name(o, is_positional)
+                                        : o->get_option_text();
+  }
+  std::string make_option_opts(const CLI::Option* o) const override {
+    return o->get_option_text().empty() ? CLI::Formatter::make_option_opts(o) : "";
+  }
+};
+
 }  // namespace
+
+Cli::Cli() {
+  app.formatter(std::make_shared<HelpFormatter>());
+  app.require_subcommand(1);
+}
 
 int exit_code(const Status& status) {
   switch (status.code()) {
@@ -35,7 +55,7 @@ int exit_code(const Status& status) {
 }
 
 void ModelOptions::add_to(CLI::App& command, bool config_required, bool with_json) {
-  auto* option = command.add_option("CONFIG", config, "a YAML config, a checkpoint's folder or a .gguf file");
+  auto* option = command.add_option("CONFIG", config, "a YAML config or a checkpoint's folder");
   if (config_required) option->required();
   command.add_option("--set", sets, "override one key of the config: --set sampler.0.temperature=0.2")->allow_extra_args(false);
   if (with_json) command.add_flag("--json", json, "print one JSON object instead of text");

@@ -26,6 +26,7 @@ int exit_code(const Status& status);
 
 /// The option tree and what to do after parsing. Each add_* function makes its subcommands.
 struct Cli {
+  Cli();
   CLI::App app{"Run language models made of plugins.", "dovetail"};
   std::function<Status()> action;
   std::string program;  // argv[0], resolved: plugins and configs are found relative to it
@@ -33,7 +34,7 @@ struct Cli {
 
 /// Options that every command with a model takes.
 struct ModelOptions {
-  std::string config;             // file, folder, or empty for the default
+  std::string config;             // file, folder, or empty for the embedded model
   std::vector<std::string> sets;  // key=value
   bool json = false;
 
@@ -50,8 +51,8 @@ void add_inspect_commands(Cli& cli);   // inspect, plan
 void add_bench_command(Cli& cli);      // bench
 void add_demo_commands(Cli& cli);      // demo tokens|next|cache|fast
 void add_plugin_commands(Cli& cli);    // plugins list|inspect|explain
-void add_config_commands(Cli& cli);
-void add_cache_commands(Cli& cli);    // config check|show|schema
+void add_config_commands(Cli& cli);    // config check|show|schema
+void add_cache_commands(Cli& cli);     // cache ls|clear
 void add_completion_command(Cli& cli); // completion bash|zsh|fish
 
 /// Set by Ctrl-C; a second Ctrl-C ends the process at once.

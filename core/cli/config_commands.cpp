@@ -10,10 +10,17 @@ namespace dovetail::core {
 void add_config_commands(Cli& cli) {
   CLI::App* config = cli.app.add_subcommand("config", "Check, show or describe configs");
   config->require_subcommand(1);
+  config->footer(
+      "Examples:\n  dovetail config check my.yaml\n  dovetail config show my.yaml --set "
+      "context=512");
 
   auto check_options = std::make_shared<ModelOptions>();
-  CLI::App* check = config->add_subcommand("check", "Say whether a config is right, and every fault if not");
+  CLI::App* check =
+      config->add_subcommand("check",
+                             "Say whether a config is right, and every fault if not; the "
+                             "checkpoint is not opened (dovetail plan does that)");
   check_options->add_to(*check, true, /*with_json=*/false);
+  check->footer("Example:\n  dovetail config check my.yaml");
   check->callback([&cli, check_options] {
     cli.action = [&cli, check_options]() -> Status {
       DVT_TRY(const std::unique_ptr<Runtime> runtime, Runtime::open(cli.program, *check_options));
@@ -26,6 +33,8 @@ void add_config_commands(Cli& cli) {
   CLI::App* show = config->add_subcommand("show", "Print the effective config with the origin of each value; it can be fed back");
   show_options->add_to(*show, false);
   show->add_flag("--origins,!--no-origins", *origins, "say where each value was written (default)");
+  show->footer(
+      "Examples:\n  dovetail config show my.yaml --set context=512\n  dovetail config show --json");
   show->callback([&cli, show_options, origins] {
     cli.action = [&cli, show_options, origins]() -> Status {
       DVT_TRY(const std::unique_ptr<Runtime> runtime, Runtime::open(cli.program, *show_options));
@@ -35,6 +44,7 @@ void add_config_commands(Cli& cli) {
   });
 
   CLI::App* schema = config->add_subcommand("schema", "Print a JSON Schema of configs with the installed plugins' parameters, for editors");
+  schema->footer("Example:\n  dovetail config schema > dovetail.schema.json");
   schema->callback([&cli] {
     cli.action = [&cli]() -> Status {
       DVT_TRY(const std::unique_ptr<Runtime> runtime, Runtime::open_plugins_only(cli.program));

@@ -187,11 +187,15 @@ Status fast(const std::string& program, DemoOptions o) {
 void add_demo_commands(Cli& cli) {
   CLI::App* demo = cli.app.add_subcommand("demo", "The pipeline opened up: tokens, the next token, the cache, a faster loop");
   demo->require_subcommand(1);
+  demo->footer(
+      "Examples:\n  dovetail demo next \"Mr. Darcy was\"\n  dovetail demo cache -n 64 --svg cache.svg");
   const auto add = [&](const char* name, const char* help, Status (*action)(const std::string&, DemoOptions), uint32_t n_tokens) {
     auto o = std::make_shared<DemoOptions>();
     o->n_tokens = n_tokens;
     CLI::App* command = demo->add_subcommand(name, help);
-    command->add_option("words", o->words, "[CONFIG] [TEXT], told apart as in dovetail run")->expected(0, 2);
+    command->add_option("words", o->words, "told apart as in dovetail run")
+        ->expected(0, 2)
+        ->option_text("[CONFIG] [TEXT]");
     command->add_option("--set", o->model.sets, "override one key of the config")->allow_extra_args(false);
     command->add_flag("--json", o->model.json, "print JSON");
     if (n_tokens > 0) command->add_option("-n,--tokens", o->n_tokens, "tokens to generate")->capture_default_str()->check(CLI::PositiveNumber);

@@ -102,6 +102,8 @@ void add_inspect_commands(Cli& cli) {
   o->model.add_to(*command, false);
   command->add_flag("--tensors", o->tensors, "list every tensor");
   command->add_flag("--graph", o->graph, "list every node of the graph as the backend gets it");
+  command->footer(
+      "Examples:\n  dovetail inspect models/Qwen3-0.6B --tensors\n  dovetail inspect --graph");
   command->callback([&cli, o] { cli.action = [&cli, o] { return inspect(cli.program, *o); }; });
 
   auto plan_options = std::make_shared<ModelOptions>();

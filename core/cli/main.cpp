@@ -32,24 +32,51 @@ std::string program_path(const char* argv0) {
   return error ? std::string(argv0) : self.string();
 }
 
+std::string see_help(const CLI::App& command) {
+  std::string path = command.get_name();
+  for (const CLI::App* above = command.get_parent(); above; above = above->get_parent())
+    path = above->get_name() + " " + path;
+  return " (see " + path + " --help)";
+}
+
 // CLI11 says of an unknown command only that one is required.
 dovetail::core::Status check_command(const CLI::App& app, int argc, char** argv) {
   using namespace dovetail::core;
-  if (argc < 2 || argv[1][0] == '-') return Status::ok();
-  std::vector<std::string> names;
-  for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
-  if (std::find(names.begin(), names.end(), argv[1]) != names.end()) return Status::ok();
-  return invalid("there is no command \"" + printable(argv[1]) + "\"" + did_you_mean(argv[1], names) + " (see dovetail --help)");
+  const CLI::App* at = &app;
+  for (int i = 1; i < argc && argv[i][0] != '-'; ++i) {
+    const std::vector<const CLI::App*> commands = at->get_subcommands({});
+    if (commands.empty()) return Status::ok();
+    std::vector<std::string> names;
+    for (const CLI::App* command : commands) names.push_back(command->get_name());
+    const auto found = std::find(names.begin(), names.end(), argv[i]);
+    if (found == names.end())
+      return invalid("there is no command \"" + printable(argv[i]) + "\"" +
+                     did_you_mean(argv[i], names) + see_help(*at));
+    at = commands[static_cast<size_t>(found - names.begin())];
+  }
+  return Status::ok();
+}
+
+// A parse error in the words of CLI11, with the help of the command that it came up in.
+std::string parse_error_text(const CLI::App& app, const CLI::ParseError& error) {
+  const CLI::App* command = &app;
+  for (std::vector<CLI::App*> parsed = app.get_subcommands(); !parsed.empty();
+       parsed = command->get_subcommands())
+    command = parsed.back();
+  std::string text = error.what();
+  const bool is_unknown_option =
+      dynamic_cast<const CLI::ExtrasError*>(&error) && text.find(" --") != std::string::npos;
+  if (is_unknown_option && command->get_option_no_throw("--set"))
+    text += "; a key of the config is set as --set sampler.0.temperature=0.2";
+  return dovetail::core::printable(text) + see_help(*command);
 }
 
 int run(int argc, char** argv) {
   using namespace dovetail::core;
   Cli cli;
   cli.program = program_path(argv[0]);
-  cli.app.require_subcommand(1);
-  cli.app.set_version_flag("--version", std::string("dovetail ") + DVT_VERSION + " (plugin interface draft " + DVT_ABI_HASH + ")");
-  cli.app.footer(kFooter);
-  cli.app.set_help_all_flag("--help-all", "the help of every command");
+  cli.app.set_version_flag("--version", std::string("dovetail ") + DVT_VERSION +
+                                            " (plugin interface draft " + DVT_ABI_HASH + ")");
   add_run_commands(cli);
   add_text_commands(cli);
   add_logits_command(cli);
@@ -61,6 +88,9 @@ int run(int argc, char** argv) {
   add_config_commands(cli);
   add_cache_commands(cli);
   add_completion_command(cli);
+  // After the commands, which would inherit them.
+  cli.app.footer(kFooter);
+  cli.app.set_help_all_flag("--help-all", "the help of every command");
   try {
     if (const Status known = check_command(cli.app, argc, argv); !known) {
       std::fprintf(stderr, "dovetail: error: %s\n", known.message().c_str());
@@ -75,7 +105,7 @@ int run(int argc, char** argv) {
       if (!printed) std::fprintf(stderr, "dovetail: error: %s\n", printed.message().c_str());
       return exit_code(printed);
     }
-    std::fprintf(stderr, "dovetail: %s (see dovetail --help)\n", e.what());
+    std::fprintf(stderr, "dovetail: error: %s\n", parse_error_text(cli.app, e).c_str());
     return kExitUsage;
   }
   handle_interrupts();

@@ -54,17 +54,23 @@ Status inspect_named(const std::string& program, const PluginsOptions& o) {
 void add_plugin_commands(Cli& cli) {
   CLI::App* plugins = cli.app.add_subcommand("plugins", "List, inspect or explain plugins");
   plugins->require_subcommand(1);
-  const auto add = [plugins](const char* name, const char* help, const char* argument,
+  plugins->footer("Examples:\n  dovetail plugins list\n  dovetail plugins inspect top_k");
+  const auto add = [plugins](const char* name, const char* help, const char* examples,
                              const std::shared_ptr<PluginsOptions>& o) {
     CLI::App* command = plugins->add_subcommand(name, help);
-    if (argument) command->add_option(argument, o->what)->required();
     command->add_flag("--json", o->json, "print JSON");
+    command
+        ->add_option("--path", o->paths,
+                     "a further folder to search first, as plugins.path of a config, which is not "
+                     "read here")
+        ->allow_extra_args(false);
+    command->footer(examples);
     return command;
   };
 
   auto list = std::make_shared<PluginsOptions>();
-  CLI::App* list_command = add("list", "The plugins that count, by kind", nullptr, list);
-  list_command->add_option("--path", list->paths, "a further folder to search first");
+  CLI::App* list_command = add("list", "The plugins that count, by kind",
+                               "Example:\n  dovetail plugins list --path build/plugins", list);
   list_command->callback([&cli, list] {
     cli.action = [&cli, list]() -> Status {
       DVT_TRY(const std::unique_ptr<Runtime> runtime,
@@ -77,8 +83,10 @@ void add_plugin_commands(Cli& cli) {
   auto explain = std::make_shared<PluginsOptions>();
   CLI::App* explain_command =
       add("explain", "Every candidate for a plugin, why it counts or not, and where was looked",
-          "PLUGIN", explain);
-  explain_command->add_option("--path", explain->paths, "a further folder to search first");
+          "Examples:\n  dovetail plugins explain cpu\n"
+          "  dovetail plugins explain my_stage --path build/plugins",
+          explain);
+  explain_command->add_option("PLUGIN", explain->what, "a name, KIND/NAME or an id")->required();
   explain_command->callback([&cli, explain] {
     cli.action = [&cli, explain]() -> Status {
       DVT_TRY(const std::unique_ptr<Runtime> runtime,
@@ -96,8 +104,11 @@ void add_plugin_commands(Cli& cli) {
   CLI::App* inspect_command =
       add("inspect",
           "Check one file without loading it, or show the plugin of a name with its parameters",
-          "PLUGIN", inspect);
-  inspect_command->add_option("--path", inspect->paths, "a further folder to search first");
+          "Examples:\n  dovetail plugins inspect top_k\n"
+          "  dovetail plugins inspect build/plugins/sampler/my_stage.so",
+          inspect);
+  inspect_command->add_option("PLUGIN", inspect->what, "a .so file, or a name, KIND/NAME or an id")
+      ->required();
   inspect_command->callback([&cli, inspect] {
     cli.action = [&cli, inspect]() -> Status {
       return is_file(inspect->what) ? inspect_file(*inspect) : inspect_named(cli.program, *inspect);

@@ -91,9 +91,10 @@ Status run(const std::string& program, RunOptions o) {
 void add_run_commands(Cli& cli) {
   auto o = std::make_shared<RunOptions>();
   CLI::App* command = cli.app.add_subcommand("run", "Answer or continue one prompt, streamed");
-  command->add_option("words", o->words, "[CONFIG] [PROMPT]: a config is an existing file or folder, anything with a / or ending in .yaml, .yml or .gguf; "
+  command->add_option("words", o->words, "a config is an existing file or folder, anything with a / or ending in .yaml or .yml; "
                                          "else it is a prompt for the embedded model. \"-\" reads the prompt from standard input")
-      ->expected(0, 2);
+      ->expected(0, 2)
+      ->option_text("[CONFIG] [PROMPT]");
   command->add_option("--set", o->model.sets, "override one key of the config: --set sampler.0.temperature=0.2")->allow_extra_args(false);
   command->add_flag("--json", o->model.json, "print text, ids, finish reason and timings as one JSON object");
   command->add_option("--ids", o->ids, "token ids instead of a prompt: --ids 1,2,3")->delimiter(',');

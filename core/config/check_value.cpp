@@ -203,6 +203,7 @@ void add_unknown_key(const Node::Entry& entry, const std::string& path,
   } else {
     what += ", expected ";
     for (size_t i = 0; i < known.size(); ++i) what += (i == 0 ? "" : ", ") + known[i];
+    if (path.empty()) what += "; a sampler stage's parameter is set as sampler.0.temperature";
   }
   faults.add(value.origin(), what);
 }

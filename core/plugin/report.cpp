@@ -155,7 +155,8 @@ Status nothing_found(const PluginRegistry& registry, std::string_view plugin) {
   for (const SearchPlace& place : registry.places())
     places += (places.empty() ? "" : ", ") + place.path.string();
   return invalid("no file is a candidate for plugin \"" + printable(plugin) + "\"" +
-                 did_you_mean(plugin, names) + "; looked in " + places);
+                 did_you_mean(plugin, names) + "; looked in " + places +
+                 "; --path adds a folder, as plugins.path does in a config");
 }
 
 const char* yes_or_no(bool value) {

@@ -121,6 +121,7 @@ class Configs(BadInput):
 
     def test_bad_settings_on_the_command_line_are_named(self):
         for setting, words in (("context=x", ["--set context"]), ("context", ["context", "="]), ("sampelr=[]", ['"sampelr"', '"sampler"']),
+                               ("temperature=1", ["--set temperature", "sampler.0.temperature"]),
                                ("sampler.0.temperatur=1", ["temperatur", "temperature"]), ("context=[", ["--set context"]),
                                ("sampler.plugin=greedy", ["sampler", "expected an index"])):
             self.bad(USAGE, ["run", "hi", "-n", "1", "--set", setting], *words)

@@ -1,6 +1,7 @@
-"""What --json prints is JSON in UTF-8, whatever bytes are in texts, tokens and paths.
+"""What --json prints is JSON in UTF-8, whatever bytes are in texts, tokens and paths; --help of every command.
 usage: json_output_test.py DOVETAIL
 """
+import functools
 import json
 import os
 import pathlib
@@ -127,14 +128,51 @@ class NothingIsForgotten(unittest.TestCase):
         self.assertEqual(offered - checked, set())
 
 
-def commands_with_json(*above):
-    """Every command whose help has --json, found by walking the help texts."""
+class Help(unittest.TestCase):
+    def test_every_command_has_an_example_of_itself_and_nothing_of_the_programs(self):
+        texts = help_texts()
+        self.assertGreaterEqual(len(texts), 25)
+        for command, text in texts.items():
+            with self.subTest(command):
+                examples = re.split(r"^Examples?:\n", text, flags=re.M)
+                self.assertEqual(len(examples), 2, text)
+                self.assertIn(f"dovetail {command}".rstrip(), examples[1])
+                self.assertEqual("Exit codes" in text, command == "")
+                self.assertEqual("--help-all" in text, command == "")
+                self.assertNotIn("(0x)", text)
+                self.assertNotIn(".gguf", text)
+                for rows in re.findall(r"^Positionals:\n((?:  .*\n)+)", text, re.M):
+                    one_line_each = re.sub(r"\n {20,}", " ", rows)
+                    self.assertNotRegex(one_line_each, re.compile(r"(REQUIRED|TEXT)\s*$", re.M))  # each is described
+
+    def test_a_wrong_line_names_the_help_of_its_command(self):
+        for command in help_texts():
+            for args in (["--nope"], ["nope"]):
+                if args == ["nope"] and "Subcommands:" not in help_texts()[command]:
+                    continue
+                done = program([*command.split(), *args])
+                with self.subTest(command=command, args=args):
+                    self.assertEqual(done.returncode, 2)
+                    self.assertRegex(done.stderr.decode(), "^dovetail: error: [^\n]*" + re.escape(f"(see dovetail {command}".rstrip() + " --help)") + "\n$")
+
+    def test_an_option_that_is_a_key_of_the_config_gets_the_way_to_set_it(self):
+        done = program(["run", "Once", "--temperature", "0"])
+        self.assertIn("--set sampler.0.temperature=0.2", done.stderr.decode())
+
+
+@functools.cache
+def help_texts(*above):
+    """The help of every command, found by walking the help texts."""
     text = program([*above, "--help"]).stdout.decode()
-    found = {" ".join(above)} if re.search(r"^\s+--json\b", text, re.M) else set()
+    found = {" ".join(above): text}
     listed = re.split(r"^(?:Subcommands|SUBCOMMANDS):\s*$", text, flags=re.M)
     for name in re.findall(r"^  ([a-z][a-z-]*)\s{2,}", listed[1].split("\n\n")[0], re.M) if len(listed) > 1 else []:
-        found |= commands_with_json(*above, name)
+        found |= help_texts(*above, name)
     return found
+
+
+def commands_with_json():
+    return {command for command, text in help_texts().items() if re.search(r"^\s+--json\b", text, re.M)}
 
 
 if __name__ == "__main__":
