@@ -28,17 +28,24 @@ Node timings(const Completion& c) {
 
 }  // namespace
 
+Node stats_node(const Completion& c) {
+  Node out = Node::make_map();
+  out.set("finish_reason", Node::make_string(finish_reason_name(c.finish)));
+  out.set("prompt_tokens", Node::make_int(static_cast<int64_t>(c.n_prompt)));
+  out.set("completion_tokens", Node::make_int(static_cast<int64_t>(c.tokens.size())));
+  out.set("seed", Node::make_string(std::to_string(c.seed)));
+  out.set("timings", timings(c));
+  return out;
+}
+
 Node completion_node(const Completion& c, bool has_text) {
   Node out = Node::make_map();
   if (has_text) out.set("text", Node::make_string(c.text));
   Node ids = Node::make_list();
   for (TokenId id : c.tokens) ids.items().push_back(Node::make_int(id));
   out.set("ids", std::move(ids));
-  out.set("finish_reason", Node::make_string(finish_reason_name(c.finish)));
-  out.set("prompt_tokens", Node::make_int(static_cast<int64_t>(c.n_prompt)));
-  out.set("completion_tokens", Node::make_int(static_cast<int64_t>(c.tokens.size())));
-  out.set("seed", Node::make_string(std::to_string(c.seed)));
-  out.set("timings", timings(c));
+  const Node stats = stats_node(c);
+  for (const Node::Entry& entry : stats.entries()) out.set(entry.first, entry.second);
   return out;
 }
 

@@ -18,7 +18,9 @@ Result<std::vector<TokenId>> chat_ids(const Session& session, const ChatTemplate
 /// Ctrl-C ends the request and keeps what there is.
 Result<Completion> drive(Engine& engine, size_t n_prompt, bool quiet);
 
-/// Text (if the model has any), ids, finish reason, counts and timings.
+/// Finish reason, counts, seed and timings.
+Node stats_node(const Completion& c);
+/// Text (if the model has any), ids, and what stats_node says.
 Node completion_node(const Completion& c, bool has_text);
 
 }  // namespace dovetail::core

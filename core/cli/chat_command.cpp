@@ -89,7 +89,8 @@ Result<std::unique_ptr<Session>> Chat::load(const std::string& program,
   if (!session->model().tokenizer() || !session->model().chat_template())
     return invalid(
         "this model has no chat template, so a conversation cannot be written for it; set "
-        "chat.template_file, or continue a text with dovetail run");
+        "chat.template or chat.template_file (see configs/demo-chat.yaml), or continue a text with "
+        "dovetail run");
   return session;
 }
 
@@ -225,7 +226,9 @@ Status Chat::thinking(const std::string& text) {
 
 Status Chat::backend(const std::string& name) {
   const auto running = [this] {
-    return session_->model().backend_name() + " (" + session_->model().backend_variant() + ")";
+    const std::string &plugin = session_->model().backend_name(),
+                      &variant = session_->model().backend_variant();
+    return variant == plugin ? plugin : plugin + " (" + variant + ")";
   };
   if (name.empty()) return print("the backend is " + running() + "\n");
   ModelOptions options = options_;
@@ -235,13 +238,13 @@ Status Chat::backend(const std::string& name) {
   take(std::move(*loaded));
   options_ = std::move(options);
   return print("now on " + running() +
-               ": the model was loaded again; the next answer reads the conversation's " +
-               std::to_string(messages_.items().size()) + " messages again\n");
+               ": the model was loaded again; the next answer reads the conversation again "
+               "(messages so far: " +
+               std::to_string(messages_.items().size()) + ")\n");
 }
 
 Status Chat::stats(const std::string&) {
-  return print(last_ ? to_json(completion_node(*last_, false), 2) + "\n"
-                     : "nothing was said yet\n");
+  return print(last_ ? to_json(stats_node(*last_), 2) + "\n" : "nothing was said yet\n");
 }
 
 Status Chat::history(const std::string&) {
@@ -269,9 +272,11 @@ Status Chat::leave(const std::string&) {
 void add_chat_command(Cli& cli) {
   auto options = std::make_shared<ModelOptions>();
   CLI::App* command = cli.app.add_subcommand("chat", "Talk with a model; /help lists commands");
+  options->default_config = "demo-chat.yaml";
   options->add_to(*command, false, /*with_json=*/false);
   command->footer(
-      "Examples:\n  dovetail chat models/Qwen3-0.6B\n  dovetail chat configs/qwen3-0.6b.yaml --set "
+      "Examples:\n  dovetail chat    the embedded model goes on with what you say\n"
+      "  dovetail chat models/Qwen3-0.6B\n  dovetail chat configs/qwen3-0.6b.yaml --set "
       "chat.enable_thinking=false");
   command->callback([&cli, options] {
     cli.action = [&cli, options]() -> Status {

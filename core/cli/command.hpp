@@ -35,6 +35,7 @@ struct Cli {
 /// Options that every command with a model takes.
 struct ModelOptions {
   std::string config;             // file, folder, or empty for the embedded model
+  std::string default_config = "demo.yaml";  // what empty means, in the folder of configs
   std::vector<std::string> sets;  // key=value
   bool json = false;
 

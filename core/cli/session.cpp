@@ -25,11 +25,11 @@ bool ends_with_any(std::string_view text, std::initializer_list<std::string_view
 }
 
 // A YAML file is read as it is; a folder or a checkpoint's file stands for a config of nothing else.
-Result<Node> load(const std::string& program, const std::string& config, const std::vector<std::string>& sets) {
+Result<Node> load(const std::string& program, const ModelOptions& model) {
   LoadOptions options;
   options.defaults_path = (configs_of(program) / "defaults.yaml").string();
-  options.sets = sets;
-  const std::string path = config.empty() ? (configs_of(program) / "demo.yaml").string() : config;
+  options.sets = model.sets;
+  const std::string path = model.config.empty() ? (configs_of(program) / model.default_config).string() : model.config;
   std::error_code error;
   if (fs::is_directory(path, error) || ends_with_any(path, {".gguf", ".safetensors"})) return config_for_checkpoint(path, options);
   if (!fs::exists(path, error)) return io_error("config \"" + path + "\" does not exist; give a YAML file or a checkpoint's folder");
@@ -82,7 +82,7 @@ Result<std::unique_ptr<Runtime>> Runtime::open_plugins_only(const std::string& p
 
 Result<std::unique_ptr<Runtime>> Runtime::open(const std::string& program, const ModelOptions& options) {
   auto runtime = std::unique_ptr<Runtime>(new Runtime);
-  DVT_TRY(runtime->config_, load(program, options.config, options.sets));
+  DVT_TRY(runtime->config_, load(program, options));
   runtime->config_name_ = options.config.empty() ? "the embedded model" : options.config;
   Settings& s = runtime->settings_;
   DVT_TRY(s, read_settings(runtime->config_));

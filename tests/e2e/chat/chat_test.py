@@ -78,8 +78,8 @@ class Pipes(unittest.TestCase):
         moved, out = self.conversation(["One", "/backend", "/backend reference", "Two", "/backend cpu", "Three"])
         self.assertEqual(moved, stayed)
         self.assertRegex(out, r"the backend is cpu \(")
-        self.assertRegex(out, r"now on reference .* 2 messages again")
-        self.assertRegex(out, r"now on cpu .* 4 messages again")
+        self.assertRegex(out, r"now on reference: .* \(messages so far: 2\)")
+        self.assertRegex(out, r"now on cpu \(.* \(messages so far: 4\)")
 
     def test_a_backend_that_is_not_there_changes_nothing(self):
         stayed, _ = self.conversation(["One", "Two"])
@@ -136,6 +136,23 @@ class Pipes(unittest.TestCase):
         code, _, err = chat([], model=str(ROOT / "configs" / "demo"))
         self.assertEqual(code, 2)
         self.assertIn("no chat template", err)
+        self.assertIn("configs/demo-chat.yaml", err)
+
+    def test_without_a_config_the_embedded_model_goes_on_in_direct_speech(self):
+        path = os.path.join(holder.name, "demo.json")
+        lines = "Do you dance?\nAnd you, sir?\n/stats\n/backend reference\n/save " + path + "\n"
+        done = subprocess.run([DOVETAIL, "chat", *GREEDY], input=lines.encode(), capture_output=True, timeout=100)
+        self.assertEqual((done.returncode, done.stderr), (0, b""))
+        with open(path, encoding="utf-8") as f:
+            messages = json.load(f)["messages"]
+        self.assertEqual([m["role"] for m in messages], ["user", "assistant"] * 2)
+        prompt = '"Do you dance?"\n\n"' + messages[1]["content"] + '\n\n"And you, sir?"\n\n"'
+        said = subprocess.run([DOVETAIL, "run", "--raw", *GREEDY, "--json", "--set", 'generate.stop=["\\n\\n"]', prompt], capture_output=True, timeout=100)
+        self.assertEqual(said.returncode, 0, said.stderr)
+        self.assertEqual(json.loads(said.stdout)["text"], messages[3]["content"])
+
+    def test_stats_are_counts_and_speed_without_the_tokens(self):
+        self.assertEqual(set(self.stats(["Hi"])), {"finish_reason", "prompt_tokens", "completion_tokens", "seed", "timings"})
 
     def test_a_message_beyond_the_context_is_said_and_forgotten(self):
         messages, out = self.conversation(["word " * 300, "Two"], "--set", "context=128")
