@@ -19,8 +19,15 @@
 //   };
 //   DVT_EXPORT_SAMPLER(TopK)
 //
-// A Request may also have accept(uint32_t id) and rewind(uint64_t n), save() and load() (token_counts.hpp
-// gives all four to stages that count), and effect(), a DVT_EFFECT_*.
+// A Request may also have
+//   accept(uint32_t id)        id was generated; the prompt's ids came with RequestOpen
+//   rewind(uint64_t n)         forget the last n accepted ids: they are no longer part of the text
+//   save() and load(bytes)     what accept has made of the request, as bytes, and a new request of the
+//                              same prompt that goes on from there
+//   effect()                   a DVT_EFFECT_*
+// A stage that counts needs the first four, which token_counts.hpp gives it. Without rewind it goes on
+// counting ids that were taken back; without save and load it counts from zero where a request is
+// resumed. The contract suite asks for both; the host's engine does not take back or resume yet.
 #pragma once
 
 #include <dovetail/abi/sampler.h>
