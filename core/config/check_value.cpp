@@ -1,6 +1,7 @@
 #include "core/config/check_value.hpp"
 
 #include <cmath>
+#include <cstdint>
 #include <memory>
 #include <utility>
 
@@ -93,7 +94,10 @@ std::string hint(const Node& value, const ParamSpec& spec) {
   if (wants_string && (value.is_number() || value.is_bool()))
     return "; put it in quotes if it is text";
   if (spec.type == Type::kInt && value.is_number() && !value.is_int()) {
-    return "; write it with digits only";
+    const bool has_digits_only =
+        value.number_text().find_first_not_of("+-0123456789") == std::string::npos;
+    return has_digits_only ? "; the largest is " + std::to_string(INT64_MAX)
+                           : "; write it with digits only";
   }
   if (spec.type == Type::kFloat && value.is_string() &&
       value.as_string().find('_') != std::string::npos) {

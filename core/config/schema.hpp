@@ -64,6 +64,8 @@ struct PluginParams {
   std::function<const std::vector<ParamSpec>*(std::string_view kind, std::string_view name)> find;
   /// The names of the installed plugins of a kind.
   std::function<std::vector<std::string>(std::string_view kind)> names;
+  /// Where plugins were searched, for messages: "looked in /a, /b". May be empty.
+  std::function<std::string()> places = {};
 };
 
 }  // namespace dovetail::core

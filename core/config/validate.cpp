@@ -88,12 +88,12 @@ class Validator {
     if (!params_.names) return true;
     const std::vector<std::string> names = params_.names(kind);
     if (std::find(names.begin(), names.end(), name) != names.end()) return true;
-    if (!path.empty()) {
-      add_unknown_key({name, at}, path, names, faults_);
-    } else {
-      faults_.add(at.origin(), "no " + std::string(kind) + " plugin " + quote_for_message(name) +
-                                   " is installed" + did_you_mean(name, names));
-    }
+    std::string what = path.empty() ? "" : path + ": ";
+    what += "no " + std::string(kind) + " plugin " + quote_for_message(name) + " is installed" +
+            did_you_mean(name, names);
+    if (params_.places && !names_places_) what += "; " + params_.places();
+    names_places_ = true;  // once for all faults
+    faults_.add(at.origin(), what);
     return false;
   }
 
@@ -128,13 +128,27 @@ class Validator {
         check_installed(kSamplerKind, value, name, path);
       }
     } else {
-      const std::string got = stage.is_map()
-                                  ? "a map of " + std::to_string(stage.entries().size()) + " keys"
-                                  : describe_value(stage);
-      faults_.add(stage.origin(), path + ": got " + got +
-                                      ", expected one stage: a name, or a name and its parameters "
-                                      "such as \"temperature: 0.6\"");
+      add_no_stage(stage, path);
     }
+  }
+
+  // A second key in a stage is often a mistyped name of `--set sampler.0.NAME`: it is named, at its own place.
+  void add_no_stage(const Node& stage, const std::string& path) {
+    const bool has_keys = stage.is_map() && !stage.entries().empty();
+    std::string got = has_keys ? "the keys" : describe_value(stage), suggestion;
+    std::vector<std::string> before;
+    if (has_keys) {
+      for (const Node::Entry& entry : stage.entries()) {
+        suggestion = did_you_mean(entry.first, before);
+        got += (before.empty() ? " " : ", ") + quote_for_message(entry.first);
+        before.push_back(entry.first);
+      }
+    }
+    const Node& at = has_keys ? stage.entries().back().second : stage;
+    faults_.add(at.origin(), path + ": got " + got +
+                                 ", expected one stage: a name, or a name and its parameters "
+                                 "such as \"temperature: 0.6\"" +
+                                 suggestion);
   }
 
   const std::vector<ParamSpec>* stage_specs(const std::string& name) const {
@@ -143,6 +157,7 @@ class Validator {
 
   const PluginParams& params_;
   Faults faults_;
+  bool names_places_ = false;
 };
 
 }  // namespace

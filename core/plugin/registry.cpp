@@ -25,9 +25,13 @@ std::optional<fs::path> verdict_folder(const PluginEnvironment& environment) {
   return cache ? std::optional<fs::path>(*cache / "plugin-verdicts") : std::nullopt;
 }
 
-bool matches_any(const std::vector<std::string>& globs, const std::string& id) {
+// By id, name or KIND/NAME.
+bool matches_any(const std::vector<std::string>& globs, const Candidate& c) {
+  const std::string names[] = {c.file.manifest->id, c.name, c.kind + "/" + c.name};
   return std::any_of(globs.begin(), globs.end(), [&](const std::string& glob) {
-    return fnmatch(glob.c_str(), id.c_str(), 0) == 0;
+    return std::any_of(std::begin(names), std::end(names), [&](const std::string& name) {
+      return fnmatch(glob.c_str(), name.c_str(), 0) == 0;
+    });
   });
 }
 
@@ -122,10 +126,9 @@ void PluginRegistry::look() {
 }
 
 void PluginRegistry::apply_policy(Candidate& c) const {
-  const std::string& id = c.file.manifest->id;
-  if (matches_any(options_.deny, id)) {
+  if (matches_any(options_.deny, c)) {
     refuse(c, LoadStep::kPolicy, unsupported("is denied by the config's plugins.deny"));
-  } else if (!options_.allow.empty() && !matches_any(options_.allow, id)) {
+  } else if (!options_.allow.empty() && !matches_any(options_.allow, c)) {
     refuse(c, LoadStep::kPolicy, unsupported("is not in the config's plugins.allow"));
   }
 }
@@ -295,13 +298,16 @@ void PluginRegistry::try_out(std::string_view plugin) {
 
 std::string PluginRegistry::not_found(const std::string& what, std::string_view wanted,
                                       const std::vector<std::string>& known) const {
+  return what + did_you_mean(wanted, known) + "; " + looked_in();
+}
+
+std::string PluginRegistry::looked_in() const {
   std::string looked;
   for (const SearchPlace& place : places_) {
     looked += (looked.empty() ? "" : ", ") + place.path.string() +
               (place.problem.empty() ? "" : " (" + place.problem + ")");
   }
-  return what + did_you_mean(wanted, known) + "; looked in " +
-         (looked.empty() ? "no folder" : looked);
+  return "looked in " + (looked.empty() ? "no folder" : looked);
 }
 
 std::vector<std::string> PluginRegistry::names(std::string_view kind) const {

@@ -85,6 +85,8 @@ class PluginRegistry {
 
   const std::vector<Candidate>& candidates() const { return candidates_; }
   const std::vector<SearchPlace>& places() const { return places_; }
+  /// "looked in /a (does not exist), /b": the places, for a message that something is not there.
+  std::string looked_in() const;
 
  private:
   PluginRegistry(const SearchOptions& options, HostServices& host);

@@ -26,7 +26,8 @@ struct PluginEnvironment {
 struct SearchOptions {
   std::vector<std::string>
       paths;  // the config's; relative ones are taken from the current directory
-  std::vector<std::string> allow, deny;  // globs over ids; an empty allow allows all
+  std::vector<std::string> allow,
+      deny;  // globs over ids, names and KIND/NAME; an empty allow allows all
   std::string program;                   // path of the program that runs
   PluginEnvironment environment = PluginEnvironment::read();
 };

@@ -58,7 +58,8 @@ TEST_F(Validate, NamesUnknownKeysAndTheNearest) {
   expect_fault("generate: {max_token: 1}",
                "2:12: unknown key \"max_token\" in generate, did you mean \"max_tokens\"?");
   expect_fault("sampler:\n- tempreture: 0.6",
-               "3:3: unknown key \"tempreture\" in sampler.0, did you mean \"temperature\"?");
+               "3:3: sampler.0: no sampler plugin \"tempreture\" is installed, did you mean "
+               "\"temperature\"?");
   expect_fault("sampler:\n- top_k: {kk: 1}",
                "3:11: unknown key \"kk\" in sampler.0.top_k, did you mean \"k\"?");
   expect_fault("sampler:\n- gredy",
@@ -81,8 +82,10 @@ TEST_F(Validate, SaysWhatItGotAndWhatItExpected) {
       "context: 1e3",
       "2:1: context: got 1e3, expected an integer of at least 1; write it with digits only");
   expect_fault("context: 0", "2:1: context: got 0, expected an integer of at least 1");
-  expect_fault("context: 99999999999999999999",
-               "2:1: context: got 99999999999999999999, expected an integer");
+  expect_fault(
+      "context: 99999999999999999999",
+      "2:1: context: got 99999999999999999999, expected an integer of at least 1; the largest is "
+      "9223372036854775807");
   expect_fault("context: [5]", "2:1: context: got a list, expected an integer");
   expect_fault("generate: {ignore_eos: no}",
                "2:12: generate.ignore_eos: got the string \"no\", expected true or false");
@@ -137,8 +140,13 @@ TEST_F(Validate, WantsOneStagePerItem) {
                "2:1: sampler: got the string \"greedy\", expected a list of stages");
   expect_fault("sampler: {temperature: 1}", "2:1: sampler: got a map, expected a list of stages");
   expect_fault("sampler:\n- {top_k: 1, top_p: 1}",
-               "3:3: sampler.0: got a map of 2 keys, expected one stage");
-  expect_fault("sampler:\n- {}", "3:3: sampler.0: got a map of 0 keys");
+               "3:14: sampler.0: got the keys \"top_k\", \"top_p\", expected one stage");
+  expect_fault(
+      "sampler:\n- {temperature: 1, temprature: 1}",
+      "3:20: sampler.0: got the keys \"temperature\", \"temprature\", expected one stage: a name, "
+      "or a "
+      "name and its parameters such as \"temperature: 0.6\", did you mean \"temperature\"?");
+  expect_fault("sampler:\n- {}", "3:3: sampler.0: got a map, expected one stage");
   expect_fault("sampler:\n- null", "3:3: sampler.0: got null");
   expect_fault("sampler:\n- 5", "3:3: sampler.0: got 5");
   expect_fault("sampler:\n- greedy: 1", "3:3: sampler.0.greedy: got 1, but it takes no parameters");

@@ -499,6 +499,9 @@ TEST_F(RegistryTest, TheConfigAllowsAndDenies) {
                   .message()
                   .ends_with("good.so: is not in the config's plugins.allow"));
   EXPECT_EQ(make()->names("zoo"), std::vector<std::string>{"other"});
+  options_.allow = {"zoo/*"};  // by kind and name, by name
+  options_.deny = {"other"};
+  EXPECT_EQ(make()->names("zoo"), std::vector<std::string>{"good"});
 }
 
 TEST_F(RegistryTest, ABuildTreeIsTrusted) {
