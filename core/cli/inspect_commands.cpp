@@ -28,6 +28,7 @@ Status inspect(const std::string& program, const InspectOptions& o) {
   const Model& model = session->model();
   std::map<std::string, std::pair<size_t, uint64_t>> formats;  // count, bytes
   uint64_t n_params = 0;
+  const std::vector<const TensorInfo*> unused = model.unused_tensors();
   for (const TensorInfo& t : model.checkpoint().tensors()) {
     auto& [count, bytes] = formats[t.format];
     ++count;
@@ -59,6 +60,9 @@ Status inspect(const std::string& program, const InspectOptions& o) {
       tensors.items().push_back(std::move(item));
     }
     out.set("tensors", std::move(tensors));
+    Node not_used = Node::make_list();
+    for (const TensorInfo* t : unused) not_used.items().push_back(Node::make_string(t->name));
+    out.set("unused_tensors", std::move(not_used));
     return print(to_json(out, 2) + "\n");
   }
   std::string text = session->runtime().config_name() + "\n";
@@ -69,6 +73,8 @@ Status inspect(const std::string& program, const InspectOptions& o) {
   row("architecture", model.arch_name());
   row("parameters", std::to_string(n_params) + " in " + std::to_string(model.checkpoint().tensors().size()) + " tensors");
   for (const auto& [format, sum] : formats) row("", std::to_string(sum.first) + " of " + format + ", " + bytes_text(sum.second));
+  if (!unused.empty())
+    row("not used", std::to_string(unused.size()) + " tensors, such as " + unused[0]->name);
   row("layers", std::to_string(model.n_layers()) + " of width " + std::to_string(model.d_model()));
   row("vocabulary", std::to_string(model.vocab_size()) + " rows, " +
                         (model.tokenizer() ? std::to_string(model.tokenizer()->n_ids()) + " ids, " + std::to_string(model.tokenizer()->n_added()) + " added tokens"

@@ -162,6 +162,7 @@ Settings::Backend read_backend(const Node& config, Status& status) {
   backend.huge_pages = in.required("huge_pages", in.boolean("huge_pages"));
   backend.weight_cache_gib = in.required("weight_cache_gib", in.i32("weight_cache_gib"));
   const Node* weights = in.raw("weights");
+  if (weights != nullptr) backend.weights_origin = weights->origin().str() + ": backend.weights";
   if (weights == nullptr || !weights->is_map()) {
     backend.weights = in.text("weights").value_or("");
     return backend;

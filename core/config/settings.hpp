@@ -36,6 +36,7 @@ struct Settings {
     std::string weights;  // a format's name; empty: as stored
     std::map<std::string, std::string>
         class_weights;  // tensor class to format; wins over `weights`
+    std::string weights_origin;  // "c.yaml:4:12: backend.weights", for messages
     std::optional<int32_t> n_threads;
     bool pin = false;        // the pool's threads stay on one processor each
     bool huge_pages = true;  // mapped weights move to 2 MiB pages

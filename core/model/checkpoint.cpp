@@ -34,6 +34,17 @@ std::optional<uint64_t> plain_bytes(std::string_view format, const std::vector<i
   return n;
 }
 
+std::string samples(std::span<const std::byte> bytes) {
+  std::string out;
+  constexpr size_t kPlaces = 4, kBytes = 64;
+  for (size_t i = 0; i < kPlaces; ++i) {
+    const size_t at = bytes.size() <= kBytes ? 0 : (bytes.size() - kBytes) * i / (kPlaces - 1);
+    const std::span<const std::byte> part = bytes.subspan(at, std::min(kBytes, bytes.size() - at));
+    out.append(reinterpret_cast<const char*>(part.data()), part.size());
+  }
+  return out;
+}
+
 Checkpoint::Checkpoint() { catalogue_ = {sizeof catalogue_, 0, this, find_tensor, count_tensors}; }
 
 Checkpoint::~Checkpoint() {

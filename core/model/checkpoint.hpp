@@ -71,6 +71,10 @@ class Checkpoint {
   dvt_catalogue_v1 catalogue_{};
 };
 
+/// 64 bytes at each of a few places of a tensor, its begin and its end among them: as good as never the same in
+/// two tensors that differ.
+std::string samples(std::span<const std::byte> bytes);
+
 /// Bytes of n elements of a plain format, or nothing for a block format.
 std::optional<uint64_t> plain_bytes(std::string_view format, const std::vector<int64_t>& shape);
 

@@ -1,6 +1,7 @@
 #include "core/model/model.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include "core/base/json.hpp"
 #include "core/base/log.hpp"
@@ -54,6 +55,7 @@ Result<std::unique_ptr<Model>> Model::load(const ModelLoad& in) {
   DVT_TRY(model->open_tokenizer(in));
   DVT_TRY(model->read_text_settings(in));
   if (in.plan_only) return model;
+  model->warn_of_unused_tensors();
   DVT_TRY(model->memory_.check());
   if (model->memory_.mapped_bytes() > model->memory_.available)
     log_warn("memory", "the weights are " + bytes_text(model->memory_.mapped_bytes()) + ", " + bytes_text(model->memory_.available) +
@@ -139,6 +141,36 @@ Status Model::build_graph(const ModelLoad& in) {
   return Status::ok();
 }
 
+std::vector<const TensorInfo*> Model::unused_tensors() const {
+  constexpr uint32_t kTied =
+      DVT_ACCESS_ROWS | DVT_ACCESS_DENSE;  // an embedding that is the head too
+  std::set<std::string_view> used;
+  std::vector<const TensorInfo*> tied;
+  for (const dvt_weight_ref& ref : graph_.weights()) {
+    used.insert(graph_.str(ref.name));
+    if ((ref.access & kTied) == kTied) tied.push_back(checkpoint_->find(graph_.str(ref.name)));
+  }
+  const auto is_copy = [&tied](const TensorInfo& t) {
+    return std::any_of(tied.begin(), tied.end(), [&t](const TensorInfo* u) {
+      return u && u->format == t.format && u->shape == t.shape &&
+             samples(u->bytes) == samples(t.bytes);
+    });
+  };
+  std::vector<const TensorInfo*> out;
+  for (const TensorInfo& t : checkpoint_->tensors())
+    if (!used.contains(t.name) && !is_copy(t)) out.push_back(&t);
+  return out;
+}
+
+void Model::warn_of_unused_tensors() const {
+  const std::vector<const TensorInfo*> unused = unused_tensors();
+  if (unused.empty()) return;
+  log_warn("model", checkpoint_->path() + ": architecture \"" + arch_name_ + "\" does not use " +
+                        std::to_string(unused.size()) + " of " +
+                        std::to_string(checkpoint_->tensors().size()) + " tensors, such as \"" +
+                        unused[0]->name + "\"");
+}
+
 Status Model::open_backend(const ModelLoad& in) {
   const PluginUse& use = in.settings.backend.plugin;
   DVT_TRY(LoadedPlugin* plugin, in.plugins.load("backend", use.name));
@@ -180,7 +212,13 @@ Status Model::plan(const ModelLoad& in) {
   WeightFormats formats;
   formats.everywhere = s.backend.weights;
   formats.by_class.assign(s.backend.class_weights.begin(), s.backend.class_weights.end());
-  DVT_TRY(weights_.plan(graph_, *checkpoint_, formats, *backend_table_, backend_));
+  const Status planned = weights_.plan(graph_, *checkpoint_, formats, *backend_table_, backend_);
+  const bool is_about_the_key =
+      planned.code() == Code::kInvalid || planned.code() == Code::kUnsupported;
+  if (!planned)
+    return is_about_the_key && !s.backend.weights_origin.empty()
+               ? planned.in(s.backend.weights_origin)
+               : planned;
 
   max_seq_len_ = std::min<int64_t>(kDefaultContext, info_.max_seq_len);
   if (s.max_seq_len) {

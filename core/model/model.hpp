@@ -94,6 +94,9 @@ class Model {
   Checkpoint& checkpoint() { return *checkpoint_; }
   const Checkpoint& checkpoint() const { return *checkpoint_; }
   const Graph& graph() const { return graph_; }
+  /// Tensors of the checkpoint that the graph does not use, in its order; not the copy of a
+  /// tied embedding that some checkpoints store as the head.
+  std::vector<const TensorInfo*> unused_tensors() const;
   const std::vector<Placement>& placements() const { return placements_; }
   const std::string& arch_name() const { return arch_name_; }
   const std::string& backend_name() const { return backend_name_; }
@@ -114,6 +117,7 @@ class Model {
   Model() = default;
   Status open_architecture(const ModelLoad& in);
   Status build_graph(const ModelLoad& in);
+  void warn_of_unused_tensors() const;
   Status open_backend(const ModelLoad& in);
   Status plan(const ModelLoad& in);
   Status load_weights(const ModelLoad& in);

@@ -25,18 +25,6 @@ constexpr const char* kEnding = ".dvtpack";
 
 uint64_t aligned(uint64_t n) { return (n + kAlign - 1) / kAlign * kAlign; }
 
-// A few places of a tensor, its begin and its end among them.
-std::string samples(std::span<const std::byte> bytes) {
-  std::string out;
-  constexpr size_t kPlaces = 4, kBytes = 64;
-  for (size_t i = 0; i < kPlaces; ++i) {
-    const size_t at = bytes.size() <= kBytes ? 0 : (bytes.size() - kBytes) * i / (kPlaces - 1);
-    const std::span<const std::byte> part = bytes.subspan(at, std::min(kBytes, bytes.size() - at));
-    out.append(reinterpret_cast<const char*>(part.data()), part.size());
-  }
-  return out;
-}
-
 Result<Node> read_header(const fs::path& path) {
   DVT_TRY(const std::shared_ptr<File> file, File::open(path));
   std::array<char, 16> start{};
@@ -72,7 +60,7 @@ std::optional<fs::path> RepackCache::default_folder() {
 }
 
 void RepackCache::open(const std::vector<Item>& items, const fs::path& backend) {
-  std::string text = "backend " + content_hash(backend) + "\n";
+  std::string text;
   backend_ = backend.stem().string();
   uint64_t at = 0;
   for (const Item& item : items) {
@@ -89,6 +77,7 @@ void RepackCache::open(const std::vector<Item>& items, const fs::path& backend) 
     at += item.bytes;
   }
   if (!is_on() || at < kLeast) return;
+  text += "backend " + content_hash(backend) + "\n";
   key_ = sha256_hex(std::as_bytes(std::span(text)));
   const fs::path path = folder_ / (key_ + kEnding);
   std::error_code error;

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "core/base/assert.hpp"
+#include "core/base/nearest.hpp"
 #include "core/plugin/host.hpp"
 
 namespace dovetail::core {
@@ -13,8 +15,8 @@ namespace {
 
 bool is_matrix(const dvt_weight_use& use) { return use.ndim >= 2; }
 
-// The class of a tensor for backend.weights: its last names without "weight" ("q_proj", "lm_head"),
-// or "embed" for a table read by rows. Norm vectors and biases keep their format.
+// The first class of backend.weights that is part of the tensor's name ("q_proj", "embed") decides, else
+// "default". Norm vectors and biases keep their format.
 std::string wanted_format(const dvt_weight_use& use, const WeightFormats& formats) {
   if (!is_matrix(use)) return {};
   const std::string_view name = text_of(use.name);
@@ -28,6 +30,34 @@ std::string wanted_format(const dvt_weight_use& use, const WeightFormats& format
 // A block format's name may end in the version of its layout: "int4.1" holds int4.
 std::string_view without_version(std::string_view format) {
   return format.substr(0, format.rfind('.'));
+}
+
+// The last name of "model.layers.0.self_attn.q_proj.weight" that says which: "q_proj".
+std::string_view class_of(std::string_view name) {
+  if (name.ends_with(".weight")) name.remove_suffix(7);
+  return name.substr(name.rfind('.') + 1);
+}
+
+// Always a class: a config for several models may name it, also where the head is the embedding.
+constexpr std::string_view kHead = "lm_head";
+
+// A class that no matrix has would change nothing.
+Status check_classes(const std::vector<dvt_weight_use>& uses, const WeightFormats& formats) {
+  std::set<std::string> classes;
+  for (const dvt_weight_use& use : uses)
+    if (is_matrix(use)) classes.emplace(class_of(text_of(use.name)));
+  for (const auto& [pattern, format] : formats.by_class) {
+    const bool is_used = std::any_of(uses.begin(), uses.end(), [&](const dvt_weight_use& use) {
+      return is_matrix(use) && text_of(use.name).find(pattern) != std::string_view::npos;
+    });
+    if (is_used || pattern == "default" || pattern == kHead) continue;
+    std::string known;
+    for (const std::string& c : classes) known += (known.empty() ? "" : ", ") + c;
+    return invalid("no matrix of this model has a name with \"" + pattern + "\"" +
+                   did_you_mean(pattern, {classes.begin(), classes.end()}) +
+                   "; there are default, " + known);
+  }
+  return Status::ok();
 }
 
 // What the backend is asked for. A file's block format stays: going from it to another would lose twice.
@@ -60,6 +90,7 @@ Status Weights::plan(const Graph& graph, const Checkpoint& checkpoint, const Wei
     uses_.push_back(use);
     sources_.push_back(tensor);
   }
+  DVT_TRY(check_classes(uses_, formats));
   plans_.resize(uses_.size());
   for (dvt_weight_plan& p : plans_) p.struct_size = sizeof p;
   CallFrame call;
@@ -105,6 +136,7 @@ Status Weights::load(const dvt_backend_v1& backend, void* context, const RepackC
   uint64_t done = 0;
   const uint64_t total = mapped_bytes_ + packed_bytes_;
   CallFrame call(cancel);
+  const dvt_backend_v1* const table = &backend;  // DVT_HAS asks a pointer
   for (size_t i = 0; i < uses_.size();) {
     const size_t end = group_end(i);
     const dvt_weight_plan& plan = plans_[i];
@@ -130,7 +162,7 @@ Status Weights::load(const dvt_backend_v1& backend, void* context, const RepackC
       }
       DVT_TRY(call.check(backend.bind(context, call, &uses_[i], end - i, &plan, packed_.back().data())).in(name));
       done += plan.bytes;
-    } else if (plan.how == DVT_PLAN_PUT && DVT_HAS(&backend, put)) {
+    } else if (plan.how == DVT_PLAN_PUT && DVT_HAS(table, put)) {
       for (size_t k = i; k < end; ++k) {
         std::vector<Buffer> copies;
         DVT_TRY(const std::span<const std::byte> source, aligned_source(k, copies));
