@@ -21,6 +21,12 @@ bool lower_id(const dvt_cand& a, const dvt_cand& b) {
   return a.id < b.id;
 }
 
+// 63 bits: a config's integers have a sign, and what is drawn can be asked for again.
+uint64_t draw_seed() {
+  std::random_device device;
+  return (uint64_t{device()} << 32 | device()) >> 1;
+}
+
 }  // namespace
 
 Status nothing_to_draw(uint64_t position) {
@@ -108,7 +114,7 @@ Result<std::unique_ptr<SamplerState>> SamplerState::begin(const SamplerChain& ch
   DVT_TRY(chain.check(overrides));
   auto state = std::unique_ptr<SamplerState>(new SamplerState(chain));
   state->choice_ = choice;
-  state->seed_ = seed ? *seed : uint64_t{std::random_device{}()} << 32 | std::random_device{}();
+  state->seed_ = seed ? *seed : draw_seed();
   state->overrides_ = std::make_unique<Node>(overrides);
   state->overrides_->build_index();
   const dvt_doc doc = overrides.is_null() ? 0 : doc_handle(*state->overrides_);

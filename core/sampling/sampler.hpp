@@ -61,7 +61,7 @@ class SamplerChain {
 class SamplerState {
  public:
   /// `overrides` is a map of parameters that the request sets, by name, or null; a value of null
-  /// means the stage's own. Without a seed one is drawn; seed() reports it. The chain outlives this.
+  /// means the stage's own. Without a seed one of 63 bits is drawn; seed() reports it. The chain outlives this.
   /// errors   kInvalid: a name that no stage has, a value of the wrong type or range. What a stage
   ///          reports.
   static Result<std::unique_ptr<SamplerState>> begin(const SamplerChain& chain,

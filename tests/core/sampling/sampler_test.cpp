@@ -83,6 +83,10 @@ TEST(Sampler, ReportsTheSeedThatItDrew) {
   const auto again = begin(chain, a->seed());
   for (uint64_t i = 0; i < 10; ++i) EXPECT_EQ(*a->sample(logits, i), *again->sample(logits, i));
   EXPECT_EQ(begin(chain, 0)->seed(), 0u);
+  for (int i = 0; i < 64; ++i) {  // a config can hold what was drawn
+    const auto drawn = std::move(SamplerState::begin(chain, Node(), {}, std::nullopt, 0)).value();
+    EXPECT_LE(drawn->seed(), static_cast<uint64_t>(INT64_MAX));
+  }
 }
 
 TEST(Sampler, MakesNoCandidatesOfNaNOfMinusInfinityOrOfMaskedIds) {
