@@ -2,6 +2,7 @@
 
 #include <chrono>
 
+#include "core/base/log.hpp"
 #include "core/text/prompt.hpp"
 
 namespace dovetail::core {
@@ -36,6 +37,13 @@ Node stats_node(const Completion& c) {
   out.set("seed", Node::make_string(std::to_string(c.seed)));
   out.set("timings", timings(c));
   return out;
+}
+
+void warn_of_full_context(const Completion& c, size_t asked_for, const Model& model) {
+  if (c.finish != FinishReason::kLength || c.tokens.size() >= asked_for) return;
+  log_warn("context", "the answer ends after " + std::to_string(c.tokens.size()) + " of " +
+                          std::to_string(asked_for) + " tokens: the context of " +
+                          std::to_string(model.max_seq_len()) + " is full");
 }
 
 Node completion_node(const Completion& c, bool has_text) {

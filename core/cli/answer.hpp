@@ -18,6 +18,9 @@ Result<std::vector<TokenId>> chat_ids(const Session& session, const ChatTemplate
 /// Ctrl-C ends the request and keeps what there is.
 Result<Completion> drive(Engine& engine, size_t n_prompt, bool quiet);
 
+/// A warning where an answer ended before the `asked_for` tokens because the context was full.
+void warn_of_full_context(const Completion& c, size_t asked_for, const Model& model);
+
 /// Finish reason, counts, seed and timings.
 Node stats_node(const Completion& c);
 /// Text (if the model has any), ids, and what stats_node says.

@@ -157,6 +157,7 @@ Status Chat::answer(const std::string& message) {
   Result<std::vector<TokenId>> ids = chat_ids(*session_, *template_, messages_, thinking_);
   RequestParams params = session_->request_params();
   params.sampling = sampling_;
+  const size_t asked_for = params.max_tokens;
   Status written;
   Result<RequestId> id = ids.status();
   if (ids) {
@@ -176,6 +177,7 @@ Status Chat::answer(const std::string& message) {
     messages_.items().pop_back();
     return print("failed: " + done.error.message() + "\n");
   }
+  warn_of_full_context(done, asked_for, session_->model());
   messages_.items().push_back(chat_message("assistant", done.text));
   last_ = done;
   return Status::ok();

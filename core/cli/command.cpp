@@ -4,10 +4,12 @@
 
 #include <atomic>
 #include <cerrno>
+#include <charconv>
 #include <csignal>
 #include <cstdio>
 
 #include "core/base/files.hpp"
+#include "core/base/log.hpp"
 
 namespace dovetail::core {
 namespace {
@@ -54,11 +56,31 @@ int exit_code(const Status& status) {
   }
 }
 
+std::string error_text(const Status& status) {
+  std::string what = status.message();
+  if (status.code() == Code::kCancelled && !what.starts_with("interrupted"))
+    what = what == "cancelled" ? "interrupted" : "interrupted: " + what;
+  return printable(Status(status.code(), what).in("dovetail: error").message(),
+                   /*keep_line_breaks=*/true);
+}
+
 void ModelOptions::add_to(CLI::App& command, bool config_required, bool with_json) {
   auto* option = command.add_option("CONFIG", config, "a YAML config or a checkpoint's folder");
   if (config_required) option->required();
   command.add_option("--set", sets, "override one key of the config: --set sampler.0.temperature=0.2")->allow_extra_args(false);
   if (with_json) command.add_flag("--json", json, "print one JSON object instead of text");
+}
+
+CLI::Validator integer_up_to(uint64_t most) {
+  const auto check = [most](const std::string& text) -> std::string {
+    uint64_t value = 0;
+    const char* end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data(), end, value);
+    if (error == std::errc() && stop == end && value <= most) return "";
+    return "got \"" + printable(text) + "\", expected an integer of at least 0 and at most " +
+           std::to_string(most);
+  };
+  return {check, ""};
 }
 
 bool interrupted() { return __atomic_load_n(&g_interrupted, __ATOMIC_RELAXED) != 0; }

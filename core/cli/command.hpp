@@ -4,6 +4,7 @@
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -23,6 +24,8 @@ enum ExitCode : int {
   kExitInterrupted = 130,
 };
 int exit_code(const Status& status);
+/// What the user reads: "dovetail: error: ..."; after Ctrl-C always "interrupted", however a plugin calls it.
+std::string error_text(const Status& status);
 
 /// The option tree and what to do after parsing. Each add_* function makes its subcommands.
 struct Cli {
@@ -55,6 +58,9 @@ void add_plugin_commands(Cli& cli);    // plugins list|inspect|explain
 void add_config_commands(Cli& cli);    // config check|show|schema
 void add_cache_commands(Cli& cli);     // cache ls|clear
 void add_completion_command(Cli& cli); // completion bash|zsh|fish
+
+/// Takes integers from 0 to `most`. Without it CLI11 takes what is beyond 64 bits for the nearest that is not.
+CLI::Validator integer_up_to(uint64_t most);
 
 /// Set by Ctrl-C; a second Ctrl-C ends the process at once.
 bool interrupted();

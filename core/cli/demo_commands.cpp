@@ -35,12 +35,7 @@ struct Demo {
 Result<Demo> open(const std::string& program, DemoOptions& o) {
   Demo demo;
   demo.text = kDefaultText;
-  if (!o.words.empty() && (o.words.size() > 1 || names_a_config(o.words[0]))) {
-    o.model.config = o.words[0];
-    if (o.words.size() > 1) demo.text = o.words[1];
-  } else if (!o.words.empty()) {
-    demo.text = o.words[0];
-  }
+  DVT_TRY(split_words(o.words, o.model.config, demo.text));
   DVT_TRY(demo.session, Session::open(program, o.model));
   const Model& model = demo.session->model();
   if (!model.tokenizer()) return invalid("this model has no tokenizer; the demo needs one");
@@ -194,7 +189,7 @@ void add_demo_commands(Cli& cli) {
     o->n_tokens = n_tokens;
     CLI::App* command = demo->add_subcommand(name, help);
     command->add_option("words", o->words, "told apart as in dovetail run")
-        ->expected(0, 2)
+        ->expected(0, -1)
         ->option_text("[CONFIG] [TEXT]");
     command->add_option("--set", o->model.sets, "override one key of the config")->allow_extra_args(false);
     command->add_flag("--json", o->model.json, "print JSON");

@@ -115,7 +115,7 @@ int run(int argc, char** argv) {
   }
   const Status status = cli.action();
   if (!status.is_ok() && !status.message().empty())
-    std::fprintf(stderr, "%s\n", printable(status.in("dovetail: error").message(), /*keep_line_breaks=*/true).c_str());
+    std::fprintf(stderr, "%s\n", error_text(status).c_str());
   return exit_code(status);
 }
 

@@ -57,7 +57,32 @@ Status check_stop_ids(const Runtime& runtime, const Model& model) {
 
 bool names_a_config(const std::string& text) {
   std::error_code error;
-  return text.find('/') != std::string::npos || ends_with_any(text, {".yaml", ".yml", ".gguf"}) || fs::exists(text, error);
+  const fs::path path(text);
+  if (fs::is_directory(path, error) && fs::exists(path / "config.json", error)) return true;
+  const bool is_named_so = ends_with_any(text, {".yaml", ".yml", ".gguf", ".safetensors"});
+  const bool is_below_a_folder =
+      path.has_parent_path() && fs::is_directory(path.parent_path(), error);
+  const bool is_one_word = text.find_first_of(" \t\r\n") == std::string::npos;
+  return is_one_word ? is_named_so || is_below_a_folder : is_named_so && fs::exists(path, error);
+}
+
+Status split_words(const std::vector<std::string>& words, std::string& config, std::string& text) {
+  if (words.empty()) return Status::ok();
+  std::error_code error;
+  const bool has_config =
+      names_a_config(words[0]) || (words.size() == 2 && fs::exists(words[0], error));
+  if (words.size() > (has_config ? 2 : 1)) {
+    std::string all;
+    for (size_t i = has_config ? 1 : 0; i < words.size(); ++i)
+      all += (all.empty() ? "" : " ") + words[i];
+    return invalid((has_config
+                        ? std::string()
+                        : "\"" + words[0] + "\" is neither a YAML file nor a model's folder; ") +
+                   "a text of several words needs quotes: \"" + all + "\"");
+  }
+  if (has_config) config = words[0];
+  if (words.size() > (has_config ? 1 : 0)) text = words.back();
+  return Status::ok();
 }
 
 Status Runtime::start(const std::string& program, const std::vector<std::string>& plugin_paths) {
@@ -145,6 +170,7 @@ PluginParams Runtime::plugin_params() {
     return &(params_[key] = std::move(*specs));
   };
   out.names = [this](std::string_view kind) { return plugins_->names(kind); };
+  out.places = [this] { return plugins_->looked_in() + "; plugins.path adds folders"; };
   return out;
 }
 

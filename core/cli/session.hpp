@@ -84,8 +84,13 @@ class Session {
   SamplerChain chain_;
 };
 
-/// What X in `dovetail run X` is: a config if it is a file or folder, holds "/" or ends in .yaml, .yml
-/// or .gguf; else a prompt.
+/// What X in `dovetail run X` is: a config if it is a model's folder (one with config.json), or a path: one word
+/// that ends in .yaml, .yml or a checkpoint file's ending, or that has a "/" and begins with a folder that is
+/// there; else a prompt. "yes/no" and the name of any other file are prompts.
 bool names_a_config(const std::string& text);
+
+/// The arguments [CONFIG] [TEXT]: `config` is empty where there is none, `text` is as it was.
+/// errors   kInvalid: more than two words, or a first of two that is no config: a text without its quotes.
+Status split_words(const std::vector<std::string>& words, std::string& config, std::string& text);
 
 }  // namespace dovetail::core

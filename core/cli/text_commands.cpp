@@ -7,6 +7,7 @@
 #include "core/cli/command.hpp"
 #include "core/cli/piece_json.hpp"
 #include "core/cli/session.hpp"
+#include "core/config/check_value.hpp"
 #include "core/config/load.hpp"
 
 namespace dovetail::core {
@@ -75,17 +76,27 @@ struct TokenizeOptions {
 
 uint32_t encode_flags(bool special) { return DVT_ENC_ADD_SPECIAL | (special ? 0u : uint32_t{DVT_ENC_SPECIAL_LITERAL}); }
 
+// JSON that a user gives is a request: what is wrong with it is no damaged file.
+Result<Node> parse_request(std::string_view text, const std::string& where) {
+  Result<Node> parsed = parse_json(text, where);
+  if (!parsed && parsed.status().code() == Code::kFormat) return invalid(parsed.status().message());
+  return parsed;
+}
+
 Result<bool> flag_of(const Node& line, const char* key) {
   const Node* flag = line.find(key);
   if (!flag) return false;
-  if (!flag->is_bool()) return bad_format(std::string("\"") + key + "\" is " + flag->kind_name() + ", expected true or false");
+  if (!flag->is_bool())
+    return invalid(std::string("\"") + key + "\" is " + flag->kind_name() +
+                   ", expected true or false");
   return flag->as_bool();
 }
 
 Result<Node> encode_line(const Tokenizer& tokenizer, const Node& line, bool special) {
   const Node* text = line.find("text");
   if (!text || !text->is_string())
-    return bad_format(std::string("expected {\"text\": a string}, got ") + (text ? text->kind_name() : "no \"text\"") + "; for ids to text add --decode");
+    return invalid(std::string("expected {\"text\": a string}, got ") +
+                   (text ? text->kind_name() : "no \"text\"") + "; for ids to text add --decode");
   DVT_TRY(const bool special_too, flag_of(line, "special"));
   DVT_TRY(const std::vector<dvt_tok> tokens, tokenizer.encode(text->as_string(), {}, encode_flags(special || special_too)));
   Node ids = Node::make_list(), out = Node::make_map();
@@ -96,11 +107,14 @@ Result<Node> encode_line(const Tokenizer& tokenizer, const Node& line, bool spec
 
 Result<Node> decode_line(const Tokenizer& tokenizer, const Node& line) {
   const Node* list = line.find("ids");
-  if (!list || !list->is_list()) return bad_format(std::string("expected {\"ids\": a list}, got ") + (list ? list->kind_name() : "no \"ids\""));
+  if (!list || !list->is_list())
+    return invalid(std::string("expected {\"ids\": a list}, got ") +
+                   (list ? list->kind_name() : "no \"ids\""));
   std::vector<uint32_t> ids;
   for (const Node& id : list->items()) {
-    if (!id.is_int() || id.as_int() < 0 || id.as_int() > INT32_MAX)
-      return bad_format("ids[" + std::to_string(ids.size()) + "] is " + (id.is_int() ? std::to_string(id.as_int()) : id.kind_name()) + ", expected a token id");
+    if (!id.is_int() || id.as_int() < 0 || id.as_int() >= tokenizer.n_ids())
+      return invalid("ids[" + std::to_string(ids.size()) + "] is " + describe_value(id) +
+                     ", expected a token id below " + std::to_string(tokenizer.n_ids()));
     ids.push_back(static_cast<uint32_t>(id.as_int()));
   }
   DVT_TRY(const bool skip, flag_of(line, line.find("skip_special") ? "skip_special" : "skip_special_tokens"));
@@ -116,7 +130,7 @@ Status convert_lines(const Tokenizer& tokenizer, const TokenizeOptions& o) {
     if (interrupted()) return {Code::kCancelled, "interrupted"};
     if (text.find_first_not_of(" \t\r") == std::string::npos) continue;
     const std::string where = "line " + std::to_string(n) + " of standard input";
-    DVT_TRY(const Node line, parse_json(text, where));
+    DVT_TRY(const Node line, parse_request(text, where));
     const Result<Node> out = o.decode ? decode_line(tokenizer, line) : encode_line(tokenizer, line, o.special);
     if (!out) return out.status().in(where);
     DVT_TRY(print(to_json(*out) + "\n"));
@@ -133,7 +147,7 @@ Status tokenize(const std::string& program, const TokenizeOptions& o) {
     Node ids = Node::make_list(), line = Node::make_map();
     for (size_t at = 0; (at = text.find_first_not_of(" ,\t\r\n", at)) != std::string::npos;) {
       const size_t end = std::min(text.find_first_of(" ,\t\r\n", at), text.size());
-      DVT_TRY(Node id, parse_json(std::string_view(text).substr(at, end - at), "ids"));
+      DVT_TRY(Node id, parse_request(std::string_view(text).substr(at, end - at), "ids"));
       ids.items().push_back(std::move(id));
       at = end;
     }
@@ -235,7 +249,9 @@ void add_text_commands(Cli& cli) {
   trainer->add_option("files", t->files, "text files in UTF-8")->required();
   trainer->add_option("-o,--output", t->output, "tokenizer.json to write, or a folder for it")->required();
   trainer->add_option("--vocab-size", t->vocab_size, "ids at most, special tokens and the 256 bytes included")->required()->check(CLI::PositiveNumber);
-  trainer->add_option("--min-frequency", t->min_frequency, "pairs rarer than this are not merged")->default_val(2);
+  trainer->add_option("--min-frequency", t->min_frequency, "pairs rarer than this are not merged")
+      ->default_val(2)
+      ->check(integer_up_to(INT64_MAX));
   trainer->add_option("--special", t->special, "a special token; repeat for more, ids in this order")->allow_extra_args(false);
   trainer->add_option("--pattern", t->pattern, "how text is split before merging: qwen2, gpt2 or a regular expression")->default_val("qwen2");
   trainer->add_flag("--no-nfc", t->no_nfc, "do not normalise to NFC");

@@ -84,7 +84,8 @@ Section kv_cache() {
               {"auto", "float32", "bf16"}),
        at_least(key("block_len", Type::kInt, "tokens per block, default: the backend's wish"), 1),
        at_least(key("max_tokens", Type::kInt,
-                    "tokens in all sequences together, default: max_seqs contexts"),
+                    "tokens in all sequences together, default: one context and a block for each "
+                    "further one"),
                 1)},
       "",
       ""};
@@ -111,7 +112,9 @@ Section generate() {
        in_forms(
            at_least(key("stop_ids", Type::kInt, "token ids that end it, beside the model's"), 0),
            ParamSpec::kOne | ParamSpec::kList),
-       at_least(key("seed", Type::kInt, "of the random numbers, default: drawn and shown"), 0),
+       at_least(
+           key("seed", Type::kInt, "of the random numbers, default: drawn, shown by run --json"),
+           0),
        key("ignore_eos", Type::kBool, "run on past the model's end token")},
       "",
       ""};
@@ -142,8 +145,10 @@ Section plugins() {
   return {"plugins",
           "where plugins come from",
           {in_forms(key("path", Type::kPath, "folders to search first"), list),
-           in_forms(key("allow", Type::kString, "ids or names that may load, default: all"), list),
-           in_forms(key("deny", Type::kString, "ids or names that may not"), list)},
+           in_forms(key("allow", Type::kString,
+                        "names, KIND/NAMEs or ids that may load, with * and ?, default: all"),
+                    list),
+           in_forms(key("deny", Type::kString, "the same of those that may not"), list)},
           "",
           ""};
 }

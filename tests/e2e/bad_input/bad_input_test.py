@@ -11,6 +11,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
@@ -123,8 +124,19 @@ class Configs(BadInput):
         for setting, words in (("context=x", ["--set context"]), ("context", ["context", "="]), ("sampelr=[]", ['"sampelr"', '"sampler"']),
                                ("temperature=1", ["--set temperature", "sampler.0.temperature"]),
                                ("sampler.0.temperatur=1", ["temperatur", "temperature"]), ("context=[", ["--set context"]),
-                               ("sampler.plugin=greedy", ["sampler", "expected an index"])):
+                               ("sampler.plugin=greedy", ["sampler", "expected an index"]),
+                               ("sampler.0.temprature=0", ["--set sampler.0.temprature: sampler.0: got the keys", '"temprature"', 'did you mean "temperature"?'])):
             self.bad(USAGE, ["run", "hi", "-n", "1", "--set", setting], *words)
+
+    def test_classes_and_formats_of_weights_that_nothing_has_are_named(self):
+        for setting, words in (("{default: int4, embd: int8}", ['"embd"', "embed_tokens"]), ("{q_porj: int4}", ['"q_porj", did you mean "q_proj"?']),
+                               ("int5", ['"int5"']), ("{default: int5}", ['"int5"'])):
+            code = UNSUPPORTED if "int5" in setting else USAGE
+            (self.folder / "c.yaml").write_text(f"dovetail: 1\nmodel: {{path: {GOLDEN}}}\nbackend: {{plugin: cpu, weights: {setting}}}\n")
+            self.bad(code, ["plan", "c.yaml"], "c.yaml:3:24: backend.weights: ", *words)
+        for weights in ("{default: int4, embed: int8, k_proj: int8}", "{lm_head: int8}"):
+            self.good("plan", str(GOLDEN), "--set", f"backend.weights={weights}")
+            self.good("plan", "--set", f"backend.weights={weights}")  # the head is the embedding
 
     def test_a_mark_and_carriage_returns_are_fine(self):
         (self.folder / "c.yaml").write_bytes(b"\xef\xbb\xbfdovetail: 1\r\ncontext: 64\r\nmodel: {path: x}\r\n")
@@ -437,6 +449,25 @@ class Checkpoints(BadInput):
                 self.bad(UNSUPPORTED, ["plan", "m", "--set", f"backend.weights={other}", "--set", f"backend.plugin={backend}"],
                          f'stored as "float32", wanted as "{other}"', "float32, bf16 and f16 as they are stored", "int8, int4 and int4q")
 
+    def test_tensors_that_nothing_uses_are_a_warning(self):
+        folder = self.checkpoint()
+        header, data = read_header(folder / "model.safetensors")
+        spare = {f"model.layers.{i}.extra.weight": {"dtype": "F32", "shape": [4], "data_offsets": [len(data) + 16 * i, len(data) + 16 * i + 16]} for i in (0, 1)}
+        write_safetensors(folder / "model.safetensors", {**header, **spare}, data + bytes(range(32)))
+        _, said = self.logits()
+        n = sum(k != "__metadata__" for k in header) + 2
+        self.assertRegex(said, f'^warning: model: .*"qwen3" does not use 2 of {n} tensors, such as "model.layers.0.extra.weight"\n$')
+        shown = self.program("inspect", "m", stdout=subprocess.PIPE)
+        self.assertIn(b"2 tensors, such as model.layers.0.extra.weight", shown.stdout)
+        self.assertEqual(shown.stderr, b"")
+        # A head beside the embedding that it is tied to repeats it.
+        folder = self.checkpoint(tie_word_embeddings=True)
+        embedding = data[slice(*header["model.embed_tokens.weight"]["data_offsets"])]
+        begin, end = header["lm_head.weight"]["data_offsets"]
+        write_safetensors(folder / "model.safetensors", header, data[:begin] + embedding + data[end:])
+        self.assertEqual(self.logits()[1], "")
+        self.assertNotIn(b"not used", self.program("inspect", "m", stdout=subprocess.PIPE).stdout)
+
     def test_wrong_documents_beside_the_tensors_are_named(self):
         for file in ("generation_config.json", "tokenizer.json", "tokenizer_config.json"):
             (self.checkpoint() / file).write_text("{")
@@ -532,6 +563,16 @@ class Plugins(BadInput):
             with self.subTest(what):
                 self.bad(code, self.plugin(change), '"zzz_k"', "p/sampler/zzz_k.so", *words)
 
+    def test_names_deny_and_allow(self):
+        for setting in ("plugins.deny=top_k", "plugins.deny=sampler/top_k", "plugins.deny=[sampler/*]", "plugins.allow=[cpu, bpe, arch/*, safetensors]"):
+            self.bad(UNSUPPORTED, ["run", "hi", "-n", "1", "--set", "sampler=[{top_k: 4}]", "--set", setting], "top_k", setting.split("=")[0])
+        self.good("run", "hi", "-n", "1", "--set", "sampler=[{top_k: 4}]", "--set", "plugins.allow=[cpu, bpe, arch/*, safetensors, top_k]")
+
+    def test_a_plugin_that_is_not_installed_names_the_folders(self):
+        for setting in ("sampler=[{no_repeat: 4}]", "sampler=[no_repeat]"):
+            self.bad(USAGE, ["run", "hi", "--set", setting], 'no sampler plugin "no_repeat" is installed', "looked in", str(PLUGINS), "plugins.path")
+        self.bad(USAGE, ["run", "hi", "--set", "backend.plugin=cudaa"], 'no backend plugin "cudaa" is installed', "looked in", str(PLUGINS))
+
     def test_a_folder_of_plugins_that_is_not_there_is_named(self):
         (self.folder / "c.yaml").write_text("dovetail: 1\nmodel: {arch: qwen3}\nplugins: {path: gone}\n")
         for command in (["config", "check", "c.yaml"], ["run", "c.yaml", "hi"]):
@@ -575,7 +616,53 @@ class Requests(BadInput):
     def test_a_prompt_longer_than_the_context_says_both_numbers(self):  # B062
         self.bad(USAGE, ["run", "--set", "context=8", LONG_PROMPT], "the prompt has", "tokens", "8", "context")
         self.bad(USAGE, ["run", "--set", "context=8", "--ids", "5,6,7,8,9,10,11,12"], "8 tokens", "holds 8")
-        self.good("run", "--set", "context=8", "--ids", "5,6,7,8,9,10,11")
+        self.good("run", "--set", "context=8", "--ids", "5,6,7,8,9,10,11", "-n", "1")
+
+    def test_an_answer_that_the_context_cuts_short_says_so(self):
+        for args, said in ((["-n", "9"], r"warning: context: the answer ends after 5 of 9 tokens: the context of 8 is full\n"), (["-n", "5"], "")):
+            result = self.program("run", "--set", "context=8", "--set", "generate.ignore_eos=true", "--ids", "5,6,7", *args)
+            self.assertEqual(result.returncode, 0)
+            self.assertRegex(result.stderr.decode(), f"^{said}$")
+
+    def test_seeds_are_taken_as_they_are_or_refused(self):
+        for seed in ("9223372036854775808", "99999999999999999999", "-1", "1.5"):
+            self.bad(USAGE, ["run", "Once", "-n", "1", f"--seed={seed}"], "--seed", seed, "at most 9223372036854775807")
+        self.bad(USAGE, ["run", "Once", "--set", "generate.seed=14537339090398699193"], "generate.seed", "the largest is 9223372036854775807")
+        self.bad(USAGE, ["run", "Once", "--set", "generate.seed=1e3"], "generate.seed", "write it with digits only")
+        answer = lambda *args: json.loads(self.program("run", "Once", "-n", "8", "--json", *args, stdout=subprocess.PIPE).stdout)
+        for seed in (answer()["seed"], "9223372036854775807"):
+            first = answer(f"--seed={seed}")
+            self.assertEqual(first["seed"], seed)
+            self.assertEqual(first["text"], answer("--set", f"generate.seed={seed}")["text"])
+
+    def test_prompts_and_configs_are_told_apart(self):
+        (self.folder / "docs").mkdir()
+        (self.folder / "letter.txt").write_text("x")
+        for prompt in ("She had a letter and/or a note", "yes/no", "docs", "letter.txt", "What is my.yaml", "5 / 7"):
+            result = self.program("run", prompt, "-n", "1", stdout=subprocess.PIPE)
+            self.assertEqual((result.returncode, result.stderr), (0, b""))
+            self.assertTrue(result.stdout.startswith(prompt.encode()), result.stdout)
+        for config in ("docs/gone", "gone.yaml", "/gone"):
+            self.bad(USAGE, ["run", config], "there is no prompt for the config", config)
+            self.bad(FILE, ["run", config, "hi"], config, "does not exist")
+            self.bad(FILE, ["run", config, "--ids", "1"], config, "does not exist")
+        self.bad(FILE, ["demo", "next", "docs/gone"], "docs/gone", "does not exist")
+        for command in (["run"], ["demo", "tokens"]):
+            self.bad(USAGE, [*command, "Once", "upon"], '"Once" is neither a YAML file nor a model', 'needs quotes: "Once upon"')
+            self.bad(USAGE, [*command, "Once", "upon", "a"], 'needs quotes: "Once upon a"')
+            self.bad(USAGE, [*command, str(GOLDEN), "Once", "upon"], 'needs quotes: "Once upon"')
+
+    def test_ids_that_the_tokenizer_lacks_are_named(self):
+        tokenize = ["tokenize", "--tokenizer", str(ROOT / "configs" / "demo"), "--decode"]
+        self.good(*tokenize, "4095")
+        for ids, words in (("4096", "ids[0] is 4096"), ("1,999999", "ids[1] is 999999"), ("1,-1", "ids[1] is -1"), ("1,x", "ids")):
+            self.bad(USAGE, [*tokenize, ids], words)
+
+    def test_explanations_do_not_stand_in_the_answer(self):
+        answer = self.program("run", "Once", "-n", "3", "--seed", "1", stdout=subprocess.PIPE)
+        explained = self.program("run", "Once", "-n", "3", "--seed", "1", "--explain", stdout=subprocess.PIPE)
+        self.assertEqual(answer.stdout, explained.stdout)
+        self.assertIn(b"backend cpu", explained.stderr)
 
     def test_a_prompt_that_is_not_utf8_does_not_stop_the_program(self):
         global n_cases
@@ -590,7 +677,7 @@ class Requests(BadInput):
         self.bad(FILE, ["logits", str(GOLDEN), "--ids", "1,2", "-o", "no/such/folder.safetensors"], "no/such")
         (self.folder / "t.txt").write_text("to be or not to be " * 9)
         commands = (["--help"], ["--version"], ["--help-all"], ["run", "--help"], ["plugins", "list", "--help"], ["completion", "bash"],
-                    ["run", "hi", "-n", "3"], ["run", "hi", "-n", "3", "--json"], ["run", "hi", "-n", "3", "--explain"], ["plan"], ["plan", "--json"],
+                    ["run", "hi", "-n", "3"], ["run", "hi", "-n", "3", "--json"], ["plan"], ["plan", "--json"],
                     ["inspect", str(GOLDEN)], ["inspect", "--graph"], ["plugins", "list"], ["plugins", "list", "--json"], ["plugins", "explain", "qwen3"],
                     ["plugins", "inspect", str(PLUGINS / "arch" / "qwen3.so")], ["config", "schema"], ["config", "show", str(GOLDEN)],
                     ["config", "check", str(GOLDEN)], ["logits", str(GOLDEN), "--ids", "1,2", "-o", "o.safetensors"], ["demo", "tokens", "hi"],
@@ -623,6 +710,17 @@ class Requests(BadInput):
         self.assertTrue(first)
         (first + rest).decode("utf-8")  # no half character
         self.line(subprocess.CompletedProcess(command, process.returncode, b"", stderr), INTERRUPTED, ["interrupted"])
+
+    def test_an_interrupt_has_one_name(self):
+        command = [DOVETAIL, "demo", "fast", "-n", "900", "--repeats", "100", "--set", "backend.plugin=reference"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            status = pathlib.Path(f"/proc/{process.pid}/status")
+            while not int(re.search(r"SigCgt:\s*(\w+)", status.read_text())[1], 16) & 1 << signal.SIGINT - 1:
+                time.sleep(0.01)
+            time.sleep(1)
+            process.send_signal(signal.SIGINT)
+            _, stderr = process.communicate(timeout=60)
+        self.assertEqual((process.returncode, stderr), (INTERRUPTED, b"dovetail: error: interrupted\n"))
 
 
 if __name__ == "__main__":

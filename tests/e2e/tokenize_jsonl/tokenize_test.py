@@ -49,6 +49,13 @@ class Qwen3Tokenizer(unittest.TestCase):
 
     def test_every_list_of_ids_gives_its_text(self):
         cases = lines(DATA / "tokenizer/qwen3-decode.jsonl")
+        unknown = [c for c in cases if max(c["ids"], default=0) >= 151669]  # the reference leaves them out; the program says so
+        cases = [c for c in cases if c not in unknown]
+        self.assertEqual(len(unknown), 4)
+        for c in unknown:
+            done = dovetail("tokenize", "--tokenizer", self.folder.name, "--jsonl", "--decode", stdin=json.dumps(c) + "\n")
+            self.assertEqual((done.returncode, done.stdout), (2, b""))
+            self.assertIn("line 1 of standard input: ids[", done.stderr.decode())
         rows = [{"ids": c["ids"], "skip_special": c["skip_special_tokens"]} for c in cases]
         got = self.jsonl(rows, "--decode")
         self.assertEqual([r["text"] for r in got], [c["text"] for c in cases])
@@ -75,7 +82,7 @@ class Qwen3Tokenizer(unittest.TestCase):
     def test_a_wrong_line_is_named(self):
         for bad in ['{"text": 5}', '{"ids": [1]}', '{"text": ', '[]', '{"text": "a", "special": 1}']:
             done = dovetail("tokenize", "--tokenizer", self.folder.name, "--jsonl", stdin='{"text": "a"}\n' + bad + "\n")
-            self.assertNotEqual(done.returncode, 0, bad)
+            self.assertEqual(done.returncode, 2, bad)
             self.assertIn("line 2 of standard input", done.stderr.decode(), bad)
             self.assertEqual(done.stdout.decode().count("\n"), 1)  # what came before was answered
 
