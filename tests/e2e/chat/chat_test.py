@@ -154,6 +154,11 @@ class Pipes(unittest.TestCase):
     def test_stats_are_counts_and_speed_without_the_tokens(self):
         self.assertEqual(set(self.stats(["Hi"])), {"finish_reason", "prompt_tokens", "completion_tokens", "seed", "timings"})
 
+    def test_an_answer_that_the_context_cuts_short_says_so(self):
+        code, _, err = chat(["Hello"], "--set", "context=16", "--set", "generate.ignore_eos=true")
+        self.assertEqual(code, 0)
+        self.assertRegex(err, "^warning: context: the answer ends after [0-9]+ of 16 tokens: the context of 16 is full\n$")
+
     def test_a_message_beyond_the_context_is_said_and_forgotten(self):
         messages, out = self.conversation(["word " * 300, "Two"], "--set", "context=128")
         self.assertIn("cannot answer: the prompt has", out)
