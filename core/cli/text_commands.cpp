@@ -4,6 +4,7 @@
 #include <iostream>
 
 #include "core/base/json.hpp"
+#include "core/base/log.hpp"
 #include "core/cli/command.hpp"
 #include "core/cli/piece_json.hpp"
 #include "core/cli/session.hpp"
@@ -112,9 +113,13 @@ Result<Node> decode_line(const Tokenizer& tokenizer, const Node& line) {
                    (list ? list->kind_name() : "no \"ids\""));
   std::vector<uint32_t> ids;
   for (const Node& id : list->items()) {
-    if (!id.is_int() || id.as_int() < 0 || id.as_int() >= tokenizer.n_ids())
+    if (!id.is_int() || id.as_int() < 0 || id.as_int() > INT32_MAX)
       return invalid("ids[" + std::to_string(ids.size()) + "] is " + describe_value(id) +
-                     ", expected a token id below " + std::to_string(tokenizer.n_ids()));
+                     ", expected a token id");
+    if (id.as_int() >= tokenizer.n_ids())  // no text, as in the official implementation
+      log_warn("tokenize", "ids[" + std::to_string(ids.size()) + "] is " + describe_value(id) +
+                               ", the tokenizer has ids below " +
+                               std::to_string(tokenizer.n_ids()) + "; it is left out");
     ids.push_back(static_cast<uint32_t>(id.as_int()));
   }
   DVT_TRY(const bool skip, flag_of(line, line.find("skip_special") ? "skip_special" : "skip_special_tokens"));

@@ -655,8 +655,11 @@ class Requests(BadInput):
     def test_ids_that_the_tokenizer_lacks_are_named(self):
         tokenize = ["tokenize", "--tokenizer", str(ROOT / "configs" / "demo"), "--decode"]
         self.good(*tokenize, "4095")
-        for ids, words in (("4096", "ids[0] is 4096"), ("1,999999", "ids[1] is 999999"), ("1,-1", "ids[1] is -1"), ("1,x", "ids")):
+        for ids, words in (("1,-1", "ids[1] is -1"), ("1,4294967296", "ids[1] is 4294967296"), ("1,x", "ids")):
             self.bad(USAGE, [*tokenize, ids], words)
+        left_out = self.program(*tokenize, "40,999999", stdout=subprocess.PIPE)
+        self.assertEqual((left_out.returncode, left_out.stdout), (0, self.program(*tokenize, "40", stdout=subprocess.PIPE).stdout))
+        self.assertIn(b"ids[1] is 999999, the tokenizer has ids below 4096", left_out.stderr)
 
     def test_explanations_do_not_stand_in_the_answer(self):
         answer = self.program("run", "Once", "-n", "3", "--seed", "1", stdout=subprocess.PIPE)
