@@ -80,7 +80,7 @@ Position position_of(std::string_view text, size_t offset) {
   return p;
 }
 
-std::string quoted(std::string_view s) {
+std::string quote(std::string_view s) {
   constexpr size_t kShown = 60;
   return to_json(
       Node::make_string(std::string(s.substr(0, kShown)) + (s.size() > kShown ? "..." : "")));
@@ -131,7 +131,7 @@ class NodeBuilder {
       const Position& at = keys_[first_key + static_cast<size_t>(twice - entries.data())].position;
       const std::string first_at = map.find(twice->first)->origin().str();
       return fail(at,
-                  "key " + quoted(twice->first) + " appears twice (first value at " + first_at +
+                  "key " + quote(twice->first) + " appears twice (first value at " + first_at +
                       "), expected each key once",
                   ec);
     }
@@ -302,7 +302,7 @@ std::string describe(bj::error_code ec, std::string_view text, size_t offset, si
     return "the text ends in the middle of a json value, with " + std::to_string(n_open) +
            " lists or maps still open";
   }
-  const std::string got = offset < text.size() ? quoted(text.substr(offset, 1)) : "the end";
+  const std::string got = offset < text.size() ? quote(text.substr(offset, 1)) : "the end";
   if (is(bj::error::extra_data)) return "got more text after the json value, expected its end";
   if (is(bj::error::exponent_overflow)) return "a number is beyond the range of a double";
   if (is(bj::error::too_deep)) return "lists and maps are nested too deep";

@@ -38,7 +38,7 @@ Shape number_shape(std::string_view text) {
   return !text.empty() && count_digits(text) == text.size() ? Shape::kReal : Shape::kNotNumber;
 }
 
-std::string quoted(std::string_view text) {
+std::string quote(std::string_view text) {
   return std::string("\"").append(text).append("\"");
 }
 
@@ -52,7 +52,7 @@ Result<Node> read_real(std::string_view text, std::string_view unsigned_part) {
   const char* end = unsigned_part.data() + unsigned_part.size();
   const auto [stop, error] = std::from_chars(unsigned_part.data(), end, value);
   if (error != std::errc() || stop != end) {
-    return invalid(quoted(text) + " is beyond the range of a double (about 1e-308 to 1.8e308)");
+    return invalid(quote(text) + " is beyond the range of a double (about 1e-308 to 1.8e308)");
   }
   return with_text(Node::make_float(text[0] == '-' ? -value : value), text);
 }
@@ -62,7 +62,7 @@ Result<Node> read_decimal(std::string_view text, std::string_view digits) {
     const std::string sign(text.substr(0, text.size() - digits.size()));
     std::string_view bare =
         digits.substr(std::min(digits.find_first_not_of('0'), digits.size() - 1));
-    std::string message = quoted(text) + " has leading zeros, which is read in two ways: write " +
+    std::string message = quote(text) + " has leading zeros, which is read in two ways: write " +
                           sign + std::string(bare) + " for the decimal number";
     if (digits.find_first_of("89") == std::string_view::npos && sign.empty()) {
       message += ", 0o" + std::string(bare) + " for the octal one";
@@ -82,7 +82,7 @@ Result<Node> read_radix(std::string_view text, int base) {
   int64_t value = 0;
   const char* end = text.data() + text.size();
   if (std::from_chars(text.data() + 2, end, value, base).ec != std::errc()) {
-    return invalid(quoted(text) + " is beyond the range of a 64-bit integer");
+    return invalid(quote(text) + " is beyond the range of a 64-bit integer");
   }
   return with_text(Node::make_int(value), text);
 }
@@ -104,7 +104,7 @@ Result<Node> read_plain_scalar(std::string_view text) {
   const bool has_sign = text[0] == '-' || text[0] == '+';
   const std::string_view rest = text.substr(has_sign ? 1 : 0);
   if (is_one_of(rest, ".inf", ".Inf", ".INF") || is_one_of(text, ".nan", ".NaN", ".NAN")) {
-    return invalid(quoted(text) + " is not a finite number; quote it if it is text");
+    return invalid(quote(text) + " is not a finite number; quote it if it is text");
   }
   switch (number_shape(rest)) {
     case Shape::kInteger:

@@ -15,7 +15,7 @@ namespace {
 constexpr uint64_t kMaxHeader = 100'000'000;  // the format's own limit
 constexpr uint64_t kLengthBytes = 8;
 
-std::string quoted(std::string_view s) {
+std::string quote(std::string_view s) {
   constexpr size_t kShown = 120;  // of a name from a damaged file
   return "\"" + std::string(s.substr(0, kShown)) + (s.size() > kShown ? "...\"" : "\"");
 }
@@ -24,7 +24,7 @@ std::string quoted(std::string_view s) {
   throw Error(file.name() + ": " + what, DVT_EFORMAT);
 }
 [[noreturn]] void refuse(const File& file, std::string_view tensor, const std::string& what) {
-  refuse(file, "tensor " + quoted(tensor) + " " + what);
+  refuse(file, "tensor " + quote(tensor) + " " + what);
 }
 
 // The keys of a JSON map that may be damaged, as they are spelled, until one comes twice.
@@ -153,7 +153,7 @@ Carried read_metadata(const File& file, Doc metadata) {
     const auto [key, value] = metadata.entry(i);
     if (!value.is_string())
       refuse(file,
-             "has __metadata__ " + quoted(key) + " = " + describe(value) + ", expected a string");
+             "has __metadata__ " + quote(key) + " = " + describe(value) + ", expected a string");
     if (key.starts_with(kFormatKey)) out.emplace(key.substr(kFormatKey.size()), value.as_string());
   }
   return out;
@@ -183,18 +183,18 @@ void apply_formats(const File& file, const Carried& carried, std::vector<Entry>&
     const auto found = by_name.find(name);
     if (found == by_name.end())
       refuse(file,
-             "has __metadata__ with the format of tensor " + quoted(name) + ", but no such tensor");
+             "has __metadata__ with the format of tensor " + quote(name) + ", but no such tensor");
     Entry& e = *found->second;
     if (e.format != "u8" || e.shape.size() != 1)
       refuse(file, name,
-             "has format " + quoted(text) + " in __metadata__, so it must be bytes (" +
+             "has format " + quote(text) + " in __metadata__, so it must be bytes (" +
                  std::string(kBytes) + ", one dimension); it is " + e.format + " of " +
                  std::to_string(e.shape.size()) + " dimensions");
     const size_t space = std::min(text.find(' '), text.size());
     auto shape = parse_shape(std::string_view(text).substr(std::min(space + 1, text.size())));
     if (space == 0 || !shape)
       refuse(file, name,
-             "has format " + quoted(text) +
+             "has format " + quote(text) +
                  " in __metadata__, expected a name and a shape, as \"int4.1 [512, 128]\"");
     e.format = text.substr(0, space);
     e.shape = std::move(*shape);
@@ -233,7 +233,7 @@ void check_cover(const File& file, const std::vector<Entry>& entries, uint64_t d
 }  // namespace
 
 std::string describe(Doc value) {
-  if (value.is_string()) return quoted(value.as_string());
+  if (value.is_string()) return quote(value.as_string());
   if (value.is_int()) return std::to_string(value.as_int());
   if (value.is_bool()) return value.as_bool() ? "true" : "false";
   if (value.is_number()) {

@@ -6,7 +6,7 @@
 namespace dovetail::bpe {
 namespace {
 
-std::string quoted(std::string_view s) {
+std::string quote(std::string_view s) {
   return "\"" + std::string(s) + "\"";
 }
 
@@ -18,7 +18,7 @@ BpeModel BpeModel::from_json(const JsonView& section, const std::string& path, b
   // Old files have no type: merges tell a BPE model.
   if (type.is_null() ? !section.find("merges").is_list()
                      : section.get_string("type", path) != "BPE") {
-    fail_unsupported(path + ".type is " + (type.is_null() ? "absent" : quoted(type.as_string())) +
+    fail_unsupported(path + ".type is " + (type.is_null() ? "absent" : quote(type.as_string())) +
                      ", which this tokenizer does not support (supported: BPE)");
   }
   if (const JsonView dropout = section.find("dropout"); !dropout.is_null()) {
@@ -43,7 +43,7 @@ BpeModel BpeModel::from_json(const JsonView& section, const std::string& path, b
   if (const std::string_view unk = section.get_string_or_empty("unk_token", path); !unk.empty()) {
     model.unk_id_ = model.vocabulary_.find(unk);
     if (model.unk_id_ == kNoId)
-      fail_format(path + ".unk_token " + quoted(unk) + " is not in the vocabulary");
+      fail_format(path + ".unk_token " + quote(unk) + " is not in the vocabulary");
   }
   model.read_merges(section, path);
   model.fill_byte_tables();
@@ -58,7 +58,7 @@ void BpeModel::read_vocabulary(const JsonView& section, const std::string& path)
     std::string_view content;
     for (uint64_t i = 0; i < vocab.len(); ++i) {
       const JsonView id = vocab.at(i, &content);
-      if (id.kind() != JsonKind::kInt) id.refuse("", quoted(content), "an integer id");
+      if (id.kind() != JsonKind::kInt) id.refuse("", quote(content), "an integer id");
       vocabulary_.add(content, id.as_int());
     }
   } catch (const Error& e) {
@@ -85,7 +85,7 @@ void BpeModel::read_merges(const JsonView& section, const std::string& path) {
       if (i == 0 && line.starts_with("#version")) continue;
       const size_t space = line.find(' ');
       if (space == std::string_view::npos || line.find(' ', space + 1) != std::string_view::npos) {
-        refuse(quoted(line) + " is not two tokens with one space between");
+        refuse(quote(line) + " is not two tokens with one space between");
       }
       left = line.substr(0, space);
       right = line.substr(space + 1);
@@ -98,7 +98,7 @@ void BpeModel::read_merges(const JsonView& section, const std::string& path) {
     }
     const auto id_of = [&](std::string_view token) {
       const uint32_t id = vocabulary_.find(token);
-      if (id == kNoId) refuse("token " + quoted(token) + " is not in the vocabulary");
+      if (id == kNoId) refuse("token " + quote(token) + " is not in the vocabulary");
       return id;
     };
     std::string_view tail = right;

@@ -6,7 +6,7 @@
 namespace dovetail::bpe {
 namespace {
 
-std::string quoted(std::string_view s) {
+std::string quote(std::string_view s) {
   std::string out;
   append_json_string(s, out);
   return out;
@@ -24,7 +24,7 @@ std::string pre_tokenizer(const TrainOptions& options) {
   return "{\n    \"type\": \"Sequence\",\n    \"pretokenizers\": [\n      {\"type\": \"Split\", "
          "\"pattern\": "
          "{\"Regex\": " +
-         quoted(pattern) + "}, \"behavior\": \"Isolated\", \"invert\": false},\n      " +
+         quote(pattern) + "}, \"behavior\": \"Isolated\", \"invert\": false},\n      " +
          byte_level(false, false) + "\n    ]\n  }";
 }
 
@@ -36,7 +36,7 @@ std::string to_tokenizer_json(const TrainedBpe& trained, const TrainOptions& opt
       "\"added_tokens\": [";
   for (size_t i = 0; i < options.special_tokens.size(); ++i) {
     out += (i == 0 ? "\n    {\"id\": " : ",\n    {\"id\": ") + std::to_string(i) +
-           ", \"content\": " + quoted(options.special_tokens[i]) +
+           ", \"content\": " + quote(options.special_tokens[i]) +
            ", \"single_word\": false, \"lstrip\": false, \"rstrip\": false, \"normalized\": false, "
            "\"special\": true}";
   }
@@ -51,14 +51,14 @@ std::string to_tokenizer_json(const TrainedBpe& trained, const TrainOptions& opt
       "    \"fuse_unk\": false,\n    \"byte_fallback\": false,\n    \"ignore_merges\": false,\n"
       "    \"vocab\": {";
   for (size_t id = 0; id < trained.vocab.size(); ++id) {
-    out += (id == 0 ? "\n      " : ",\n      ") + quoted(trained.vocab[id]) + ": " +
-           std::to_string(id);
+    out +=
+        (id == 0 ? "\n      " : ",\n      ") + quote(trained.vocab[id]) + ": " + std::to_string(id);
   }
   out += "\n    },\n    \"merges\": [";
   for (size_t i = 0; i < trained.merges.size(); ++i) {
     const auto [left, right] = trained.merges[i];
-    out += (i == 0 ? "\n      [" : ",\n      [") + quoted(trained.vocab[left]) + ", " +
-           quoted(trained.vocab[right]) + "]";
+    out += (i == 0 ? "\n      [" : ",\n      [") + quote(trained.vocab[left]) + ", " +
+           quote(trained.vocab[right]) + "]";
   }
   out += trained.merges.empty() ? "]\n  }\n}\n" : "\n    ]\n  }\n}\n";
   return out;
