@@ -17,11 +17,10 @@ constexpr int kTileRows = 4;
 constexpr int kOneTokenRows = 2;
 constexpr int64_t kAheadBytes = 2048;  // rows lie one after another: fetch the next ones meanwhile
 constexpr int64_t kPackTokens = 9;     // from here on widening once beats widening in every tile
-constexpr int64_t kPanelRows = 8;      // two tiles share each read of x
-constexpr int64_t kPanelLen = 512;     // 8 rows x 512 floats are 16 KiB: half of a small L1
-constexpr int64_t kMaxBlock = 129;     // tokens; 32 KiB of partial sums on the stack
+constexpr int64_t kPanelLen = 1024;    // 4 rows x 1024 floats are 16 KiB: half of a small L1
+constexpr int64_t kMaxBlock = 129;     // tokens; 16 KiB of partial sums on the stack
 constexpr int64_t kMinBlock = 24;
-constexpr int64_t kBlockFloats = 192 * 1024;  // of x, read at 8 bytes a cycle: L2, or a near L3
+constexpr int64_t kBlockFloats = 192 * 1024;  // of x, read at 16 bytes a cycle: L2, or a near L3
 constexpr int64_t kLine = 64;                 // bytes
 
 struct Set {
@@ -112,17 +111,16 @@ void direct_stripe(const Operands<Weight>& op, int64_t n_tokens, int64_t n_begin
   }
 }
 
-/// Widens columns [k, k + n_cols) of eight rows (clamped to the last one) into [group of 4 rows]
-/// [step of 8 columns][row][8], filled up with zeros: a tile then reads one run of memory.
+/// Widens columns [k, k + n_cols) of four rows (clamped to the last one) into [step of 8 columns]
+/// [row][8], filled up with zeros: a tile then reads one run of memory.
 template <class Weight>
 void pack_panel(float* panel, const Operands<Weight>& op, int64_t n, int64_t n_rows, int64_t k,
                 int64_t n_cols) {
   const int64_t n_whole = n_cols / kLanes;
   const int64_t n_rest = n_cols % kLanes;
-  const int64_t n_steps = n_whole + (n_rest > 0 ? 1 : 0);
-  for (int64_t row = 0; row < kPanelRows; ++row) {
+  for (int64_t row = 0; row < kTileRows; ++row) {
     const Weight* w = op.w + (n + (row < n_rows ? row : n_rows - 1)) * op.k_len + k;
-    float* to = panel + (row / kTileRows * n_steps * kTileRows + row % kTileRows) * kLanes;
+    float* to = panel + row * kLanes;
 #pragma GCC unroll 4
     for (int64_t s = 0; s < n_whole; ++s, to += kTileRows * kLanes) {
       _mm256_store_ps(to, load(w + s * kLanes));
@@ -141,11 +139,11 @@ class PanelFetch {
         row_bytes_(op.k_len * static_cast<int64_t>(sizeof(Weight))) {
     const int64_t n_cols = op.k_len - k < kPanelLen ? op.k_len - k : kPanelLen;
     lines_ = (n_cols * static_cast<int64_t>(sizeof(Weight)) + kLine - 1) / kLine;
-    per_call_ = (kPanelRows * lines_ + n_calls - 1) / n_calls;
+    per_call_ = (kTileRows * lines_ + n_calls - 1) / n_calls;
   }
   void some() {
     for (int64_t i = 0; i < per_call_; ++i) {
-      _mm_prefetch(row_ + line_ * kLine, _MM_HINT_T0);
+      _mm_prefetch(row_ + line_ * kLine, _MM_HINT_T1);
       if (++line_ == lines_) line_ = 0, row_ += row_bytes_;
     }
   }
@@ -158,82 +156,87 @@ class PanelFetch {
   int64_t line_ = 0;
 };
 
-/// Adds kTokens tokens' products with four packed rows to the partial sums [kTokens][4][8].
-template <int kTokens>
-void packed_tile(float* sums, const float* x, int64_t x_stride, const float* panel,
-                 int64_t n_cols) {
+/// Four packed rows; the first and the last panel of a row may be the same one.
+struct Panel {
+  const float* values;
+  int64_t n_cols;
+  bool first, last;
+};
+
+/// kTokens tokens' products with a panel. Between a row's first panel and its last one the sums are
+/// kept whole, as [kTokens][4][8]; after the last one they are y, for the first n_rows rows.
+template <class Store, int kTokens>
+void packed_tile(float* y, int64_t y_stride, float* sums, const float* x, int64_t x_stride,
+                 const Panel& panel, int64_t n_rows) {
   __m256 acc[kTokens][kTileRows];
   for (int i = 0; i < kTokens; ++i) {
-    for (int j = 0; j < kTileRows; ++j) {
-      acc[i][j] = _mm256_load_ps(sums + (i * kTileRows + j) * kLanes);
+    for (int j = 0; j < kTileRows; ++j) acc[i][j] = _mm256_setzero_ps();
+  }
+  if (!panel.first) {
+    for (int i = 0; i < kTokens; ++i) {
+      for (int j = 0; j < kTileRows; ++j) {
+        acc[i][j] = _mm256_load_ps(sums + (i * kTileRows + j) * kLanes);
+      }
     }
   }
+  const float* w = panel.values;
   const auto step = [&](const auto& load_x) {
     __m256 token[kTokens];
     for (int i = 0; i < kTokens; ++i) token[i] = load_x(x + i * x_stride);
     for (int j = 0; j < kTileRows; ++j) {
-      const __m256 row = _mm256_load_ps(panel + j * kLanes);
+      const __m256 row = _mm256_load_ps(w + j * kLanes);
       for (int i = 0; i < kTokens; ++i) acc[i][j] = _mm256_fmadd_ps(token[i], row, acc[i][j]);
     }
     x += kLanes;
-    panel += kTileRows * kLanes;
+    w += kTileRows * kLanes;
   };
   const auto load_whole = [](const float* p) { return load(p); };
-  for (; n_cols >= 4 * kLanes; n_cols -= 4 * kLanes) {
-    for (int s = 0; s < 4; ++s) step(load_whole);
-  }
-  for (; n_cols >= kLanes; n_cols -= kLanes) step(load_whole);
-  if (n_cols > 0) step([&](const float* p) { return load_first(p, n_cols); });
+#pragma GCC unroll 8
+  for (int64_t n = panel.n_cols / kLanes; n > 0; --n) step(load_whole);
+  const int64_t n_rest = panel.n_cols % kLanes;
+  if (n_rest > 0) step([&](const float* p) { return load_first(p, n_rest); });
 
   for (int i = 0; i < kTokens; ++i) {
+    if (panel.last) {
+      store_tile_row<Store>(y + i * y_stride, reduce4(acc[i][0], acc[i][1], acc[i][2], acc[i][3]),
+                            n_rows);
+      continue;
+    }
     for (int j = 0; j < kTileRows; ++j) {
       _mm256_store_ps(sums + (i * kTileRows + j) * kLanes, acc[i][j]);
     }
   }
 }
 
-/// One block of tokens against eight rows.
+/// One block of tokens against four rows.
 template <class Store, class Weight>
 void packed_block(const Operands<Weight>& op, int64_t t_begin, int64_t n_tokens, int64_t n,
                   int64_t n_rows) {
-  constexpr int64_t kTokenSums = kTileRows * kLanes;
-  alignas(32) float panel[kPanelRows * kPanelLen];
-  alignas(32) float sums[kPanelRows / kTileRows * kMaxBlock * kTokenSums];
-  const int64_t half = n_tokens * kTokenSums;  // sums of rows 0 to 3, then of rows 4 to 7
-  for (int64_t i = 0; i < 2 * half; i += kLanes) _mm256_store_ps(sums + i, _mm256_setzero_ps());
-
-  for (int64_t k = 0; k < op.k_len; k += kPanelLen) {
+  alignas(32) float values[kTileRows * kPanelLen];
+  alignas(32) float sums[kMaxBlock * kTileRows * kLanes];
+  int64_t k = 0;
+  do {
     const int64_t n_cols = op.k_len - k < kPanelLen ? op.k_len - k : kPanelLen;
-    const float* upper = panel + (n_cols + kLanes - 1) / kLanes * kTokenSums;
-    pack_panel(panel, op, n, n_rows, k, n_cols);
-    const bool last = k + n_cols == op.k_len;
-    PanelFetch<Weight> next(op, last ? n + kPanelRows : n, last ? 0 : k + n_cols,
-                            (n_tokens + 2) / kTileTokens);
+    const Panel panel{values, n_cols, k == 0, k + n_cols == op.k_len};
+    pack_panel(values, op, n, n_rows, k, n_cols);
+    PanelFetch<Weight> next(op, panel.last ? n + kTileRows : n, panel.last ? 0 : k + n_cols,
+                            (n_tokens + kTileTokens - 1) / kTileTokens);
     for (int64_t t = 0; t < n_tokens; t += kTileTokens) {
-      const float* x = op.x + (t_begin + t) * op.x_stride + k;
-      float* to = sums + t * kTokenSums;
-      next.some();
-      const auto both = [&](auto* tile) {
-        tile(to, x, op.x_stride, panel, n_cols);
-        tile(to + half, x, op.x_stride, upper, n_cols);
+      const int64_t at = t_begin + t;
+      const auto run = [&](auto* tile) {
+        tile(op.y + at * op.y_stride + n, op.y_stride, sums + t * kTileRows * kLanes,
+             op.x + at * op.x_stride + k, op.x_stride, panel, n_rows);
       };
+      next.some();
       if (n_tokens - t >= kTileTokens)
-        both(packed_tile<kTileTokens>);
+        run(packed_tile<Store, kTileTokens>);
       else if (n_tokens - t == 2)
-        both(packed_tile<2>);
+        run(packed_tile<Store, 2>);
       else
-        both(packed_tile<1>);
+        run(packed_tile<Store, 1>);
     }
-  }
-  for (int64_t t = 0; t < n_tokens; ++t) {
-    for (int64_t j = 0; j < n_rows && j < kPanelRows; j += kTileRows) {
-      const float* from = sums + (j / kTileRows) * half + t * kTokenSums;
-      const __m128 sum =
-          reduce4(_mm256_load_ps(from), _mm256_load_ps(from + kLanes),
-                  _mm256_load_ps(from + 2 * kLanes), _mm256_load_ps(from + 3 * kLanes));
-      store_tile_row<Store>(op.y + (t_begin + t) * op.y_stride + n + j, sum, n_rows - j);
-    }
-  }
+    k += n_cols;
+  } while (k < op.k_len);
 }
 
 /// Tokens of a block: few enough to keep their x near, and blocks about equally long.
@@ -252,7 +255,7 @@ void stripe(const Operands<Weight>& op, int64_t n_tokens, int64_t n_begin, int64
   const int64_t block = block_len(n_tokens, op.k_len);
   for (int64_t t = 0; t < n_tokens; t += block) {
     const int64_t here = n_tokens - t < block ? n_tokens - t : block;
-    for (int64_t n = n_begin; n < n_end; n += kPanelRows) {
+    for (int64_t n = n_begin; n < n_end; n += kTileRows) {
       packed_block<Store>(op, t, here, n, n_end - n);
     }
   }

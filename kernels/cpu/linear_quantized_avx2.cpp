@@ -291,6 +291,14 @@ void fill_panel8(uint8_t* panel, const uint8_t* block, int64_t n_blocks) {
   }
 }
 
+/// Starts to fetch what the next tile reads of a block.
+template <int kTokens>
+static inline void prefetch_next_tile(const Operands& op, const uint8_t* const* row, int64_t at) {
+  for (int i = 0; i < kTokens; ++i) {
+    _mm_prefetch(reinterpret_cast<const char*>(row[i] + kTokens * op.x_bytes + at), _MM_HINT_T0);
+  }
+}
+
 /// Adds kTokens tokens' products with blocks [b, b + n_blocks) of the panel to sums [kTokens][16].
 template <class Format, int kTokens>
 void panel_tile4(float* sums, const Operands& op, int64_t t, const uint8_t* panel, int64_t b,
@@ -301,6 +309,7 @@ void panel_tile4(float* sums, const Operands& op, int64_t t, const uint8_t* pane
   const int64_t sums_at = op.sums_at();
   for (const int64_t end = b + n_blocks; b < end; ++b, panel += kPanel4Bytes) {
     const auto* w = reinterpret_cast<const __m256i*>(panel + 128);
+    prefetch_next_tile<kTokens>(op, row, b * kQuantBlock);
     __m256i sum[kTokens][kHalves];
     for (int i = 0; i < kTokens; ++i) sum[i][0] = sum[i][1] = _mm256_setzero_si256();
 #pragma GCC unroll 4
@@ -338,6 +347,7 @@ void panel_tile8(float* sums, const Operands& op, int64_t t, const uint8_t* pane
   const int64_t scales_at = op.scales_at();
   for (const int64_t end = b + n_blocks; b < end; ++b, panel += kPanel8Bytes) {
     const auto* w = reinterpret_cast<const __m256i*>(panel + 64);
+    prefetch_next_tile<kTokens>(op, row, x16_at + 2 * b * kQuantBlock);
     __m256i sum[kTokens][kHalves];
     for (int i = 0; i < kTokens; ++i) sum[i][0] = sum[i][1] = _mm256_setzero_si256();
 #pragma GCC unroll 16
