@@ -29,6 +29,7 @@ constexpr int64_t kMaxTokens = 256;   // of a block; 16 KiB of partial sums on t
 constexpr int64_t kMinTokens = 32;
 constexpr int64_t kTokenBytes = 384 * 1024;  // of x, so that a block of tokens stays in L2
 constexpr int64_t kAheadBytes = 2048;
+constexpr int64_t kLine = 64;  // bytes
 
 struct Set {
   static __m256 finish(__m256 /*y*/, __m256 sum) { return sum; }
@@ -426,6 +427,21 @@ void direct_group(const Operands& op, const uint8_t* group, int64_t n_tokens, in
   if (n_tokens - t == 1) Format::template direct<Store, 1>(op, group, t, n, n_rows);
 }
 
+/// Fetches the packed bytes that the next panel will be filled from, a few lines at every call: each
+/// panel is read once, too quickly for the processor to run ahead.
+class PanelFetch {
+ public:
+  PanelFetch(const uint8_t* from, int64_t n_bytes, int64_t n_calls)
+      : at_(reinterpret_cast<const char*>(from)), per_call_(n_bytes / kLine / n_calls + 1) {}
+  void some() {
+    for (int64_t i = 0; i < per_call_; ++i, at_ += kLine) _mm_prefetch(at_, _MM_HINT_T1);
+  }
+
+ private:
+  const char* at_;
+  int64_t per_call_;
+};
+
 /// One block of tokens against one group.
 template <class Format, class Store>
 void panel_group(const Operands& op, const uint8_t* group, int64_t t_begin, int64_t n_tokens,
@@ -440,8 +456,11 @@ void panel_group(const Operands& op, const uint8_t* group, int64_t t_begin, int6
   for (int64_t b = 0; b < all; b += kPanelBlocks) {
     const int64_t here = all - b < kPanelBlocks ? all - b : kPanelBlocks;
     Format::fill(panel, blocks + b * Format::kBlockBytes, here);
+    PanelFetch next(blocks + (b + here) * Format::kBlockBytes, kPanelBlocks * Format::kBlockBytes,
+                    (n_tokens + kTileTokens - 1) / kTileTokens);
     int64_t t = 0;
     for (; t + kTileTokens <= n_tokens; t += kTileTokens) {
+      next.some();
       Format::template tile<kTileTokens>(sums + t * kPackedRows, op, t_begin + t, panel, b, here);
     }
     float* rest = sums + t * kPackedRows;

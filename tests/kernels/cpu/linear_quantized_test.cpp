@@ -138,7 +138,7 @@ TEST(LinearQuantized, HoldsTheGreatestSumsThatABlockCanHave) {
 
 TEST(LinearQuantized, GivesEachTokenTheSameBitsInAnyBatch) {
   for (const Op& op : kOps) {
-    for (const int64_t n_tokens : {2, 3, 4, 5, 7, 16, 33, 130}) {
+    for (const int64_t n_tokens : {2, 3, 4, 5, 7, 16, 33, 130, 257}) {  // 256 fill a block
       const Case c(op, {n_tokens, 43, 320});
       for (const CpuKernels* row : variants()) {
         std::vector<float> batch = c.y;
