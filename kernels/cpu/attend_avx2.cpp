@@ -75,8 +75,9 @@ void find_tile(Tile<Element>& tile, const KvLayout& layout, const Element* k, co
 /// Stores scale * sums of four keys (or n_keys, when fewer) as a row's scores.
 void store_scores(float* scores, const __m256* sums, int64_t n_keys, float scale) {
   const __m128 sum = reduce4(sums[0], sums[1], sums[2], sums[3]);
-  const __m128i mask = _mm256_castsi256_si128(first_lanes(min_of(n_keys, kTileKeys)));
-  _mm_maskstore_ps(scores, mask, _mm_mul_ps(sum, _mm_set1_ps(scale)));
+  const __m128 scaled = _mm_mul_ps(sum, _mm_set1_ps(scale));
+  if (n_keys >= kTileKeys) return _mm_storeu_ps(scores, scaled);
+  _mm_maskstore_ps(scores, _mm256_castsi256_si128(first_lanes(n_keys)), scaled);
 }
 
 /// scores[r * kAttendTile + 0..3] = scale * q of row r times four keys (or n_keys, when fewer). One
@@ -111,6 +112,7 @@ void score_wide_keys(float* scores, const Row* rows, const float* keys, int64_t 
   for (int r = 0; r < kRows; ++r) {
     for (int j = 0; j < kTileKeys; ++j) acc[r][j] = _mm256_setzero_ps();
   }
+#pragma GCC unroll 4
   for (int64_t i = 0; i < head_dim; i += kLanes, keys += kTileKeys * kLanes) {
     __m256 q[kRows];
     for (int r = 0; r < kRows; ++r) q[r] = load(rows[r].q + i);
@@ -190,6 +192,7 @@ void add_columns(const Row* rows, int64_t column, const float* p, int64_t begin,
   for (int r = 0; r < kRows; ++r) {
     for (int c = 0; c < kCount; ++c) acc[r][c] = load_from(rows[r].out + column, c);
   }
+#pragma GCC unroll 4
   for (int64_t j = begin; j < end; ++j) {
     const auto* from = value_at(j);
     __m256 weight[kRows];
