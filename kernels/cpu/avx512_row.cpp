@@ -1,5 +1,5 @@
-// The AVX-512 row of the table: that of AVX2 with the products of quantised weights replaced, whose
-// bits are the same in every row. Built without -mavx512*: it runs on every x86-64.
+// The AVX-512 row of the table: that of AVX2 with its products replaced. Those of quantised weights have
+// the same bits in every row. Built without -mavx512*: it runs on every x86-64.
 #include "kernels/cpu/avx512_row.hpp"
 
 #include "kernels/cpu/avx2_row.hpp"
@@ -11,6 +11,12 @@ const CpuKernels* avx512_row() {
   static const CpuKernels row = [] {
     CpuKernels made = *avx2_row();
     made.name = "avx512";
+    made.linear_f32 = avx512::linear_f32;
+    made.linear_add_f32 = avx512::linear_add_f32;
+    made.linear_bf16 = avx512::linear_bf16;
+    made.linear_add_bf16 = avx512::linear_add_bf16;
+    made.linear_f16 = avx512::linear_f16;
+    made.linear_add_f16 = avx512::linear_add_f16;
     made.linear_int8 = avx512::linear_int8;
     made.linear_add_int8 = avx512::linear_add_int8;
     made.linear_int4 = avx512::linear_int4;
