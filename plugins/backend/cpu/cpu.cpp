@@ -8,6 +8,7 @@
 
 #include "ops.hpp"
 #include "packed_weights.hpp"
+#include "residuals.hpp"
 
 namespace dovetail::cpu {
 
@@ -57,7 +58,7 @@ class Cpu : public HostBackend {
     return out;
   }
   std::unique_ptr<Program> compile(const dvt_graph* graph, const dvt_compile_options& options) {
-    return make_program(with_quantized_activations(*graph, weights_), options, find_op, /*parallel=*/true, &kernels_, kernels_.argmax);
+    return make_program(with_residuals(with_quantized_activations(*graph, weights_), options), options, find_op, /*parallel=*/true, &kernels_, kernels_.argmax);
   }
 
   double read_bandwidth(const void* p, uint64_t bytes, Call call) const {

@@ -40,22 +40,50 @@ CutRule cut_linear(const GraphView& g, const dvt_node& n) {
   const int64_t width = Cuts::width(g, g.outputs(n)[0]);
   return {width % 16 == 0 ? width / 16 : width, 0, false, 1};
 }
-void run_linear(const NodeRun& n, Lane lane, uint32_t) {
+// Columns [begin, end) of y: set to the product, or with it added.
+void multiply(const NodeRun& n, Lane lane, Lane::Range columns, bool adds) {
   const Array &x = n.in[0], &w = n.in[1], &y = n.out[0];
   const int64_t rows = x.rows(), k_len = x.last(), n_out = w.dim[0];
-  const auto [begin, end] = n.units > 0 ? n.columns(lane, n_out) : lane.range(n_out, 16);
-  if (begin == end) return;
+  const auto [begin, end] = columns;
   const float* x_rows = x.f32(lane);
-  const bool biased = n.has(2);
-  if (biased)
-    for (int64_t r = 0; r < rows; ++r) std::copy(n.in[2].f32() + begin, n.in[2].f32() + end, y.f32() + r * n_out + begin);
   if (w.dtype == DVT_BF16)
-    (biased ? k(n).linear_add_bf16 : k(n).linear_bf16)(y.f32(), n_out, x_rows, k_len, bf16(w), rows, k_len, begin, end);
+    (adds ? k(n).linear_add_bf16 : k(n).linear_bf16)(y.f32(), n_out, x_rows, k_len, bf16(w), rows, k_len, begin, end);
   else if (w.dtype == DVT_F16)
-    (biased ? k(n).linear_add_f16 : k(n).linear_f16)(y.f32(), n_out, x_rows, k_len, f16(w), rows, k_len, begin, end);
+    (adds ? k(n).linear_add_f16 : k(n).linear_f16)(y.f32(), n_out, x_rows, k_len, f16(w), rows, k_len, begin, end);
   else
-    (biased ? k(n).linear_add_f32 : k(n).linear_f32)(y.f32(), n_out, x_rows, k_len, w.f32(), rows, k_len, begin, end);
+    (adds ? k(n).linear_add_f32 : k(n).linear_f32)(y.f32(), n_out, x_rows, k_len, w.f32(), rows, k_len, begin, end);
 }
+void multiply_packed(const NodeRun& n, Lane lane, Lane::Range columns, bool adds) {
+  const Array &xq = n.in[0], &w = n.in[1], &y = n.out[0];
+  const PackedKernels packed = packed_kernels(k(n), *packed_format(w.dtype));
+  (adds ? packed.linear_add : packed.linear)(y.f32(), w.dim[0], xq.at(lane), w.data, xq.rows(), w.dim[0], w.dim[1], columns.begin, columns.end);
+}
+Lane::Range columns_of(const NodeRun& n, Lane lane, int64_t grain) {
+  const int64_t n_out = n.in[1].dim[0];
+  return n.units > 0 ? n.columns(lane, n_out) : lane.range(n_out, grain);
+}
+// The third input, if any, is a bias [n_out].
+template <auto kMultiply, int64_t kGrain>
+void run_product(const NodeRun& n, Lane lane, uint32_t) {
+  const Lane::Range own = columns_of(n, lane, kGrain);
+  if (own.begin == own.end) return;
+  if (n.has(2))
+    for (int64_t r = 0; r < n.in[0].rows(); ++r)
+      std::copy(n.in[2].f32() + own.begin, n.in[2].f32() + own.end, n.out[0].f32() + r * n.in[1].dim[0] + own.begin);
+  kMultiply(n, lane, own, n.has(2));
+}
+// The third input is in y's memory (with_residuals).
+template <auto kMultiply, int64_t kGrain>
+void run_product_add(const NodeRun& n, Lane lane, uint32_t) {
+  const Lane::Range own = columns_of(n, lane, kGrain);
+  if (own.begin < own.end) kMultiply(n, lane, own, true);
+}
+CutRule in_place_of_residual(CutRule rule) {
+  rule.by_column |= 0b100;
+  rule.in_place = 2;
+  return rule;
+}
+CutRule cut_linear_add(const GraphView& g, const dvt_node& n) { return in_place_of_residual(cut_linear(g, n)); }
 
 // Activations for products with packed weights, quantised once for all of them.
 CutRule cut_quantize(const GraphView&, const dvt_node&) { return {0, 0, true, 1}; }
@@ -71,16 +99,7 @@ CutRule cut_linear_packed(const GraphView& g, const dvt_node& n) {
   const int64_t width = Cuts::width(g, g.outputs(n)[0]);  // stripes begin with a group of rows
   return {width % kernels::kPackedRows == 0 ? width / kernels::kPackedRows : 0, 0, false, 1};
 }
-void run_linear_packed(const NodeRun& n, Lane lane, uint32_t) {
-  const Array &xq = n.in[0], &w = n.in[1], &y = n.out[0];
-  const int64_t rows = xq.rows(), n_out = w.dim[0];
-  const auto [begin, end] = n.units > 0 ? n.columns(lane, n_out) : lane.range(n_out, kernels::kPackedRows);
-  if (begin == end) return;
-  const PackedKernels packed = packed_kernels(k(n), *packed_format(w.dtype));
-  if (n.has(2))
-    for (int64_t r = 0; r < rows; ++r) std::copy(n.in[2].f32() + begin, n.in[2].f32() + end, y.f32() + r * n_out + begin);
-  (n.has(2) ? packed.linear_add : packed.linear)(y.f32(), n_out, xq.at(lane), w.data, rows, n_out, w.dim[1], begin, end);
-}
+CutRule cut_linear_packed_add(const GraphView& g, const dvt_node& n) { return in_place_of_residual(cut_linear_packed(g, n)); }
 
 // b has a's shape, repeats over a's rows, or holds one value per row.
 CutRule cut_binary(const GraphView& g, const dvt_node& n) {
@@ -339,9 +358,11 @@ void run_attention(const NodeRun& n, Lane lane, uint32_t phase) {
 
 constexpr HostOp kOps[] = {
     {"embed", run_embed},
-    {"linear", run_linear, 1, nullptr, cut_linear},
+    {"linear", run_product<multiply, 16>, 1, nullptr, cut_linear},
+    {"cpu.linear_add", run_product_add<multiply, 16>, 1, nullptr, cut_linear_add},
     {"cpu.quantize", run_quantize, 1, nullptr, cut_quantize},
-    {"cpu.linear_packed", run_linear_packed, 1, nullptr, cut_linear_packed},
+    {"cpu.linear_packed", run_product<multiply_packed, kernels::kPackedRows>, 1, nullptr, cut_linear_packed},
+    {"cpu.linear_packed_add", run_product_add<multiply_packed, kernels::kPackedRows>, 1, nullptr, cut_linear_packed_add},
     {"reshape", run_nothing},
     {"add", run_add, 1, nullptr, cut_binary},
     {"mul", run_mul, 1, nullptr, cut_binary},

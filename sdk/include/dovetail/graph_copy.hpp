@@ -73,6 +73,14 @@ class GraphCopy {
   }
   void set_op(uint64_t node, std::string_view op) { nodes_[node].op = op_index(op); }
   void set_input(uint64_t node, uint32_t k, uint32_t value) { edges_[nodes_[node].in0 + k] = value; }
+  void set_output(uint64_t node, uint32_t k, uint32_t value) { edges_[nodes_[node].out0 + k] = value; }
+  void set_inputs(uint64_t node, const std::vector<uint32_t>& values) {
+    nodes_[node].in0 = static_cast<uint32_t>(edges_.size());
+    nodes_[node].n_in = static_cast<uint32_t>(values.size());
+    edges_.insert(edges_.end(), values.begin(), values.end());
+  }
+  /// Takes a node out; what it gave must be given by another, or be read by none.
+  void erase(uint64_t node) { nodes_.erase(nodes_.begin() + static_cast<std::ptrdiff_t>(node)); }
 
  private:
   template <class T>

@@ -40,7 +40,11 @@ struct CutRule {
   uint32_t by_column = 0;    // bits of the inputs of which a lane reads the columns that it writes
   bool can_copy = false;     // every lane may compute all of the (only) output for itself
   uint32_t reads_copy = 0;   // bits of the inputs that may be a copy per lane
+  int32_t in_place = -1;     // the input whose memory the (only) output takes; nothing may read it later
 };
+
+/// Whether a node does nothing but give its input another shape.
+inline bool is_alias(const GraphView& g, const dvt_node& n) { return g.op_name(n) == "reshape"; }
 
 /// Rows up to which copies are made, by the sizes T and R.
 inline constexpr int64_t kFewRows = 4;
@@ -58,7 +62,7 @@ class Cuts {
       const dvt_node& node = g.node(i);
       const uint32_t out = g.outputs(node).empty() ? kNone : g.outputs(node)[0];
       if (out == kNone) continue;
-      if (root[out] != out && width(g, out) == width(g, g.inputs(node)[0])) parent_[find(out)] = find(g.inputs(node)[0]);  // a view
+      if (is_alias(g, node) && width(g, out) == width(g, g.inputs(node)[0])) parent_[find(out)] = find(g.inputs(node)[0]);
       else if (rules_[i].units > 0) join(g, node, rules_[i]);
     }
     if (n_lanes > 1) choose_copies(g, root, kept);

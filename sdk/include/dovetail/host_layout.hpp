@@ -47,7 +47,6 @@ struct Region {
 /// Modes of a step: bit 0, few tokens; bit 1, few rows of logits (at most kFewRows).
 inline constexpr uint32_t kFewOfAll = 3;
 
-inline bool is_alias(const GraphView& g, const dvt_node& n) { return g.op_name(n) == "reshape"; }
 inline uint64_t element_bytes(uint32_t dtype) { return dtype == DVT_ACTIVATION ? sizeof(float) : dtype_bytes(dtype); }
 
 /// Before which nodes lanes meet in a mode, where `region_of` says what memory a value is in.
@@ -83,8 +82,11 @@ class LayoutMaker {
   /// Where each value lives, first fit. A place is taken again once the lanes have met after its last
   /// use, so that sharing memory never makes them meet.
   static Layout make(const GraphView& g, const Sizes& max, const dvt_compile_options& options, const CutOf& cut_of, uint32_t n_lanes) {
-    Layout layout = find_lives(g, options);
-    layout.shares.emplace(share_out(g, cut_of, layout, n_lanes));
+    std::vector<CutRule> rules(g.n_nodes());
+    for (uint64_t i = 0; i < g.n_nodes(); ++i)
+      if (g.op(g.node(i)).tier != DVT_TIER_PLUGIN) rules[i] = cut_of(g, g.node(i));
+    Layout layout = find_lives(g, options, rules);
+    layout.shares.emplace(share_out(g, std::move(rules), layout, n_lanes));
     std::vector<bool> meets(g.n_nodes(), true);  // one lane is always in step with itself
     if (n_lanes > 1) meets = meetings(g, *layout.shares, kFewOfAll, [&layout](uint32_t v) { return Region{layout.root[v], layout.root[v] + 1}; });
     struct Block {
@@ -114,8 +116,8 @@ class LayoutMaker {
     return layout;
   }
 
- private:
-  static Layout find_lives(const GraphView& g, const dvt_compile_options& options) {
+  /// Which values share memory, and until when they are read; `rules` by node, or none.
+  static Layout find_lives(const GraphView& g, const dvt_compile_options& options, const std::vector<CutRule>& rules = {}) {
     Layout layout;
     layout.root.resize(g.n_vals());
     std::iota(layout.root.begin(), layout.root.end(), 0);
@@ -126,7 +128,8 @@ class LayoutMaker {
       for (uint32_t v : g.inputs(node))
         if (v != UINT32_MAX) layout.last_use[layout.root[v]] = static_cast<int64_t>(i);
       for (uint32_t v : g.outputs(node)) {
-        if (is_alias(g, node)) layout.root[v] = layout.root[g.inputs(node)[0]];
+        const int32_t shared = is_alias(g, node) ? 0 : rules.empty() ? -1 : rules[i].in_place;
+        if (shared >= 0) layout.root[v] = layout.root[g.inputs(node)[static_cast<size_t>(shared)]];
         layout.last_use[layout.root[v]] = std::max(layout.last_use[layout.root[v]], static_cast<int64_t>(i));
       }
     }
@@ -138,6 +141,7 @@ class LayoutMaker {
     return layout;
   }
 
+ private:
   static bool is_kept(const dvt_val& v, const dvt_compile_options& options, const GraphView& g) {
     if (v.flags & DVT_VALF_OUTPUT) return true;
     for (uint64_t i = 0; i < options.n_observed; ++i)
@@ -147,10 +151,8 @@ class LayoutMaker {
 
   // How nodes are cut, and the lanes' own copies of values with few rows: places are shared by values
   // that never live at the same time.
-  static Shares share_out(const GraphView& g, const CutOf& cut_of, const Layout& layout, uint32_t n_lanes) {
-    std::vector<CutRule> rules(g.n_nodes());
-    for (uint64_t i = 0; i < g.n_nodes() && n_lanes > 1; ++i)
-      if (g.op(g.node(i)).tier != DVT_TIER_PLUGIN) rules[i] = cut_of(g, g.node(i));
+  static Shares share_out(const GraphView& g, std::vector<CutRule> rules, const Layout& layout, uint32_t n_lanes) {
+    if (n_lanes == 1) rules.assign(g.n_nodes(), {});
     Shares shares{Cuts(g, std::move(rules), layout.root, layout.kept, n_lanes), {}, 0, 0};
     std::vector<int64_t> busy_until;  // by place
     for (uint64_t i = 0; i < g.n_nodes(); ++i) {

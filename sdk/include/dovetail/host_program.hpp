@@ -238,6 +238,7 @@ class HostProgram {
   void place_values(const GraphView& g, const Layout& layout) {
     offsets_ = layout.offset;
     shares_ = layout.shares;
+    kept_ = layout.kept;
     workspace_bytes_ = layout.total;
     workspace_ = aligned_bytes(layout.values_bytes);
     lane_copies_ = aligned_bytes(shares_->lane_bytes * n_lanes_);
@@ -295,6 +296,8 @@ class HostProgram {
         if (to_view(out.name) == "ids") continue;  // of the sampling that follows
         throw Error("the graph has no value \"" + std::string(to_view(out.name)) + "\" to read");
       }
+      if (!kept_[it->second])
+        throw Error("\"" + std::string(to_view(out.name)) + "\" is no output and was not observed when the graph was compiled");
       Array& a = arrays_[it->second];
       const uint64_t need = static_cast<uint64_t>(a.size()) * dtype_bytes(a.dtype);
       if (out.bytes < need)
@@ -392,6 +395,7 @@ class HostProgram {
   std::vector<Node> nodes_;
   std::vector<uint64_t> offsets_;
   std::vector<uint32_t> alias_of_;
+  std::vector<bool> kept_;
   std::vector<Array> arrays_;
   std::vector<SizedDim> sized_;
   std::vector<ViewOutput> view_outputs_;

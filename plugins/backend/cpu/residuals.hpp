@@ -1,0 +1,13 @@
+// The sum of a residual and a product as one node: the kernel adds while it has the product in registers.
+#pragma once
+
+#include <dovetail/graph_copy.hpp>
+
+namespace dovetail::cpu {
+
+/// The graph with each add(r, linear(x, w)) as one node, "cpu.linear_add" or "cpu.linear_packed_add", of the
+/// inputs x, w and r and with the output in r's memory: where the product has no bias and no other
+/// reader, r none afterwards, and nobody observes them or the sum. The bits are those of the two nodes.
+GraphCopy with_residuals(GraphCopy graph, const dvt_compile_options& options);
+
+}  // namespace dovetail::cpu
