@@ -28,7 +28,9 @@ double quantile(std::vector<double> v, double q) {
   std::sort(v.begin(), v.end());
   return v[std::min(v.size() - 1, static_cast<size_t>(q * static_cast<double>(v.size())))];
 }
-double seconds(Clock::duration d) { return std::chrono::duration<double>(d).count(); }
+double seconds(Clock::duration d) {
+  return std::chrono::duration<double>(d).count();
+}
 
 /// Anonymous memory in small or huge pages, touched.
 class Pages {
@@ -66,7 +68,9 @@ Result<Bandwidth> measure_bandwidth(Model& model, uint32_t repeats, Progress& pr
   for (const bool huge : {false, true}) {
     progress.update("measuring memory bandwidth", huge ? 1 : 0, 2);
     const Pages pages(out.bytes, huge);
-    if (!pages.get()) return Status(Code::kNoMemory, "no memory for a bandwidth measurement of " + bytes_text(out.bytes));
+    if (!pages.get())
+      return Status(Code::kNoMemory,
+                    "no memory for a bandwidth measurement of " + bytes_text(out.bytes));
     std::vector<double> rates;
     for (uint32_t i = 0; i < repeats + 2; ++i) {
       if (interrupted()) return Status(Code::kCancelled, "interrupted");
@@ -87,7 +91,9 @@ Status round(Session& session, const BenchOptions& o, uint32_t seed, Timing& out
   Model& model = session.model();
   const std::unique_ptr<Engine> engine = session.make_engine();
   std::mt19937 random(seed);
-  const auto vocab = static_cast<uint32_t>(model.tokenizer() ? std::min<int64_t>(model.tokenizer()->n_ids(), model.vocab_size()) : model.vocab_size());
+  const auto vocab = static_cast<uint32_t>(
+      model.tokenizer() ? std::min<int64_t>(model.tokenizer()->n_ids(), model.vocab_size())
+                        : model.vocab_size());
   std::vector<std::vector<Clock::time_point>> times(o.n_streams);
   const auto start = Clock::now();
   for (uint32_t s = 0; s < o.n_streams; ++s) {
@@ -110,7 +116,8 @@ Status round(Session& session, const BenchOptions& o, uint32_t seed, Timing& out
     if (c.finish == FinishReason::kError) return c.error;
   Clock::time_point first_last{}, last{};
   for (const auto& t : times) {
-    if (t.size() < 2) return internal_error("a bench request gave " + std::to_string(t.size()) + " tokens");
+    if (t.size() < 2)
+      return internal_error("a bench request gave " + std::to_string(t.size()) + " tokens");
     out.ttft_s.push_back(seconds(t[0] - start));
     for (size_t i = 1; i < t.size(); ++i) out.gaps_s.push_back(seconds(t[i] - t[i - 1]));
     first_last = std::max(first_last, t[0]);
@@ -126,10 +133,13 @@ Status round(Session& session, const BenchOptions& o, uint32_t seed, Timing& out
 
 Status run(const std::string& program, const BenchOptions& o) {
   ModelOptions options = o.model;
-  options.sets.push_back("scheduler.prefill_chunk=" + std::to_string(std::max<uint32_t>(o.n_prompt, 1)));
-  options.sets.push_back("scheduler.max_batch_tokens=" + std::to_string(std::clamp<uint32_t>(o.n_prompt, 64, 512)));
+  options.sets.push_back("scheduler.prefill_chunk=" +
+                         std::to_string(std::max<uint32_t>(o.n_prompt, 1)));
+  options.sets.push_back("scheduler.max_batch_tokens=" +
+                         std::to_string(std::clamp<uint32_t>(o.n_prompt, 64, 512)));
   options.sets.push_back("scheduler.max_seqs=" + std::to_string(o.n_streams));
-  options.sets.push_back("kv_cache.max_tokens=" + std::to_string((o.n_prompt + o.n_decode + 64) * o.n_streams));
+  options.sets.push_back("kv_cache.max_tokens=" +
+                         std::to_string((o.n_prompt + o.n_decode + 64) * o.n_streams));
   DVT_TRY(const std::unique_ptr<Session> session, Session::open(program, options));
   Model& model = session->model();
   model.settle();
@@ -148,14 +158,19 @@ Status run(const std::string& program, const BenchOptions& o) {
   const double prompt_tokens = static_cast<double>(o.n_prompt) * o.n_streams;
   const double decode_rate = median(timing.decode_tokens_per_s);
   // A step of n streams reads the weights once, and each stream's own cache.
-  const double kv_bytes = static_cast<double>(model.memory().bytes_per_token) * (o.n_prompt + o.n_decode / 2.0);
-  const double bytes_per_token = static_cast<double>(model.weights().bytes_per_token()) / o.n_streams + kv_bytes;
+  const double kv_bytes =
+      static_cast<double>(model.memory().bytes_per_token) * (o.n_prompt + o.n_decode / 2.0);
+  const double bytes_per_token =
+      static_cast<double>(model.weights().bytes_per_token()) / o.n_streams + kv_bytes;
   const Model::Flops flops = model.linear_flops();
-  const double prefill_flops = static_cast<double>(flops.per_token) * prompt_tokens + static_cast<double>(flops.per_row) * o.n_streams;
-  const double prefill_bytes = static_cast<double>(model.weights().bytes_per_token()) / static_cast<double>(o.n_prompt);
+  const double prefill_flops = static_cast<double>(flops.per_token) * prompt_tokens +
+                               static_cast<double>(flops.per_row) * o.n_streams;
+  const double prefill_bytes =
+      static_cast<double>(model.weights().bytes_per_token()) / static_cast<double>(o.n_prompt);
   const double share = bandwidth.best() > 0 ? decode_rate * bytes_per_token / bandwidth.best() : 0;
 
-  Node out = Node::make_map(), machine = Node::make_map(), prefill = Node::make_map(), decode = Node::make_map(), latency = Node::make_map();
+  Node out = Node::make_map(), machine = Node::make_map(), prefill = Node::make_map(),
+       decode = Node::make_map(), latency = Node::make_map();
   machine.set("read_bandwidth", Node::make_float(bandwidth.best()));
   machine.set("read_bandwidth_4k_pages", Node::make_float(bandwidth.small_pages));
   machine.set("read_bandwidth_2m_pages", Node::make_float(bandwidth.huge_pages));
@@ -166,7 +181,8 @@ Status run(const std::string& program, const BenchOptions& o) {
   prefill.set("tokens_per_s", Node::make_float(prompt_tokens / prefill_s));
   prefill.set("gflop_per_s", Node::make_float(prefill_flops / prefill_s / 1e9));
   prefill.set("bytes_per_token", Node::make_float(prefill_bytes));
-  prefill.set("bandwidth_share", Node::make_float(prompt_tokens / prefill_s * prefill_bytes / bandwidth.best()));
+  prefill.set("bandwidth_share",
+              Node::make_float(prompt_tokens / prefill_s * prefill_bytes / bandwidth.best()));
   decode.set("tokens_per_s", Node::make_float(decode_rate));
   decode.set("streams", Node::make_int(o.n_streams));
   decode.set("bytes_per_token", Node::make_float(bytes_per_token));
@@ -190,16 +206,21 @@ Status run(const std::string& program, const BenchOptions& o) {
                 "  memory read     %6.1f GB/s from 4 KiB pages, %.1f GB/s from 2 MiB pages\n"
                 "  weights         %9s a token, %s of the weights moved to 2 MiB pages\n"
                 "  prefill %5u    %7.1f tokens/s  %6.1f GFLOP/s\n"
-                "  decode  %5u    %7.1f tokens/s  %5.1f %% of the read bandwidth (%s a token; ceiling %.1f tokens/s)%s\n"
+                "  decode  %5u    %7.1f tokens/s  %5.1f %% of the read bandwidth (%s a token; "
+                "ceiling %.1f tokens/s)%s\n"
                 "  first token     %7.1f ms\n"
                 "  between tokens  %7.2f ms, 95 %% under %.2f ms\n",
-                session->runtime().config_name().c_str(), model.backend_name().c_str(), model.backend_variant().c_str(),
-                session->runtime().pool().n_lanes(), o.n_repeats, bandwidth.small_pages / 1e9, bandwidth.huge_pages / 1e9,
-                bytes_text(model.weights().bytes_per_token()).c_str(), bytes_text(model.promoted_bytes()).c_str(), o.n_prompt,
-                prompt_tokens / prefill_s, prefill_flops / prefill_s / 1e9, o.n_decode, decode_rate, share * 100,
-                bytes_text(static_cast<uint64_t>(bytes_per_token)).c_str(), bandwidth.best() / bytes_per_token,
-                o.n_streams > 1 ? (", " + std::to_string(o.n_streams) + " streams").c_str() : "", median(timing.ttft_s) * 1e3,
-                median(timing.gaps_s) * 1e3, quantile(timing.gaps_s, 0.95) * 1e3);
+                session->runtime().config_name().c_str(), model.backend_name().c_str(),
+                model.backend_variant().c_str(), session->runtime().pool().n_lanes(), o.n_repeats,
+                bandwidth.small_pages / 1e9, bandwidth.huge_pages / 1e9,
+                bytes_text(model.weights().bytes_per_token()).c_str(),
+                bytes_text(model.promoted_bytes()).c_str(), o.n_prompt, prompt_tokens / prefill_s,
+                prefill_flops / prefill_s / 1e9, o.n_decode, decode_rate, share * 100,
+                bytes_text(static_cast<uint64_t>(bytes_per_token)).c_str(),
+                bandwidth.best() / bytes_per_token,
+                o.n_streams > 1 ? (", " + std::to_string(o.n_streams) + " streams").c_str() : "",
+                median(timing.ttft_s) * 1e3, median(timing.gaps_s) * 1e3,
+                quantile(timing.gaps_s, 0.95) * 1e3);
   const char* cached = "  over 100 %: what a token reads stays in part in the processor's caches\n";
   return print(std::string(text) + (share > 1 ? cached : ""));
 }
@@ -208,12 +229,22 @@ Status run(const std::string& program, const BenchOptions& o) {
 
 void add_bench_command(Cli& cli) {
   auto o = std::make_shared<BenchOptions>();
-  CLI::App* command = cli.app.add_subcommand("bench", "Measure prefill and decode speed, latency, and their share of the memory bandwidth");
+  CLI::App* command = cli.app.add_subcommand(
+      "bench",
+      "Measure prefill and decode speed, latency, and their share of the memory bandwidth");
   o->model.add_to(*command, false);
-  command->add_option("-p,--prompt-tokens", o->n_prompt, "tokens of the prompt")->check(CLI::Range(1, 1 << 20))->capture_default_str();
-  command->add_option("-n,--tokens", o->n_decode, "tokens to generate")->check(CLI::Range(1, 1 << 20))->capture_default_str();
-  command->add_option("--streams", o->n_streams, "requests at once")->check(CLI::Range(1, 1024))->capture_default_str();
-  command->add_option("--repeats", o->n_repeats, "rounds; figures are medians")->check(CLI::Range(1, 1000))->capture_default_str();
+  command->add_option("-p,--prompt-tokens", o->n_prompt, "tokens of the prompt")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  command->add_option("-n,--tokens", o->n_decode, "tokens to generate")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  command->add_option("--streams", o->n_streams, "requests at once")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  command->add_option("--repeats", o->n_repeats, "rounds; figures are medians")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
   command->footer("Example:\n  dovetail bench models/qwen3-0.6b -p 512 -n 64 --json");
   command->callback([&cli, o] { cli.action = [&cli, o] { return run(cli.program, *o); }; });
 }
