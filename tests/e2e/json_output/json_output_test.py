@@ -117,6 +117,9 @@ class JsonOutput(unittest.TestCase):
         os.symlink(GOLDEN, path)
         bench = self.json("bench", path, "--json", "-p", "4", "-n", "4", "--repeats", "1")
         self.assertTrue(bench["model"].endswith("/\ufffd\ufffd"))
+        # four prompts that are read one after the other would end at different steps: bench refuses that
+        bench = self.json("bench", path, "--json", "-p", "40", "-n", "4", "--streams", "4", "--repeats", "1")
+        self.assertEqual((bench["prefill"]["tokens"], bench["decode"]["streams"]), (160, 4))
         for command in ("demo cache", "demo fast"):
             self.json(command, "--json", "-n", "4", TEXT, *(["--repeats", "1"] if "fast" in command else []))
 
