@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Stands in for `dovetail bench --json`: 200 tokens/s of prefill, 20 of decode, 10 GB/s; knows no int4.
 
-Every call is added to the file that FAKE_LOG names; from one call to the next the speeds rise by a tenth.
+Of several streams, decode is 5 tokens/s for each and reads 100 MB a token. Every call is added to the file that FAKE_LOG names; from one call to the next the speeds rise by a tenth.
 """
 import json
 import os
@@ -16,9 +16,13 @@ if any(word.startswith("backend.weights=int4") for word in sys.argv):
     sys.exit(2)
 if os.environ.get("FAKE_DOVETAIL") == "killed":
     os.abort()
-faster, decode_bytes = 1 + before / 10, 250e6
+faster = 1 + before / 10
+if "--streams" in sys.argv:
+    decode_rate, decode_bytes = 5 * int(sys.argv[sys.argv.index("--streams") + 1]) * faster, 100e6
+else:
+    decode_rate, decode_bytes = 20 * faster, 250e6
 print(json.dumps({
     "machine": {"read_bandwidth": 1e10, "threads": 2, "backend": "cpu", "variant": "avx2"},
     "prefill": {"tokens_per_s": 200 * faster, "gflop_per_s": 60.0, "bytes_per_token": 2e6, "bandwidth_share": 0.04},
-    "decode": {"tokens_per_s": 20 * faster, "bytes_per_token": decode_bytes,
-               "bandwidth_share": 20 * faster * decode_bytes / 1e10}}))
+    "decode": {"tokens_per_s": decode_rate, "bytes_per_token": decode_bytes,
+               "bandwidth_share": decode_rate * decode_bytes / 1e10}}))

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """tools/bench/vs_peer.py: the GGUF it writes, the order of its runs, its arithmetic, its page and its errors.
 
-Usage: vs_peer_test.py [DOVETAIL]; the peer is fake_llama_bench.py, and so is Dovetail where no program is needed.
+Usage: vs_peer_test.py [DOVETAIL]; the peer is fake_llama_bench.py and fake_llama_batched_bench.py, and
+Dovetail is fake_dovetail.py where no program is needed.
 """
 import contextlib
 import io
@@ -20,7 +21,8 @@ import peer_gguf  # noqa: E402
 import peer_page  # noqa: E402
 import vs_peer  # noqa: E402
 
-FAKE_PEER, FAKE_DOVETAIL = (os.path.join(HERE, name) for name in ("fake_llama_bench.py", "fake_dovetail.py"))
+FAKE_PEER, FAKE_BATCHED, FAKE_DOVETAIL = (
+    os.path.join(HERE, name) for name in ("fake_llama_bench.py", "fake_llama_batched_bench.py", "fake_dovetail.py"))
 DOVETAIL = None  # the program, when the test is given it
 SHAPE = {"model_type": "qwen3", "torch_dtype": "bfloat16", "hidden_size": 256, "intermediate_size": 512,
          "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 64, "vocab_size": 500,
@@ -145,7 +147,7 @@ class Folder(unittest.TestCase):
         self.folder = folder.name
         self.log = self.path("calls")
         os.environ["FAKE_LOG"] = self.log
-        for name in ("FAKE_PEER", "FAKE_DOVETAIL"):
+        for name in ("FAKE_PEER", "FAKE_BATCHED", "FAKE_DOVETAIL"):
             os.environ.pop(name, None)
         os.mkdir(self.path("tiny"))
         with open(self.path("tiny", "config.json"), "w", encoding="utf-8") as f:
@@ -243,6 +245,9 @@ class Compare(Folder):
         self.assertEqual(got, code, err)
         return json.loads(out)
 
+    def streams(self, *arguments):
+        return self.measured("--streams", "16", "--peer-batched", FAKE_BATCHED, "--prefill", "", "--decode-at", "", *arguments)
+
     def calls(self):
         with open(self.log, encoding="utf-8") as f:
             return [json.loads(line) for line in f]
@@ -290,6 +295,71 @@ class Compare(Folder):
         self.assertEqual(self.calls()[1][-6:], ["-p", "0", "-n", "0", "-gp", "1000,8"])
         self.assertAlmostEqual(run["rows"][0]["median"]["peer"], 5.0)
 
+    def test_streams_alternate_with_the_same_lengths_and_threads(self):
+        self.streams("--pairs", "2", "-n", "8", "--repeats", "3", "--format", "int8", "--set", "backend.isa=avx2")
+        calls = self.calls()
+        self.assertEqual([c[0] for c in calls], ["dovetail", "batched"] * 2)
+        self.assertEqual(calls[0][1:], ["bench", self.path("tiny"), "--json", "-p", "128", "-n", "8", "--repeats", "3", "--set",
+                                        "backend.threads=2", "--streams", "16", "--set", "backend.weights=int8",
+                                        "--set", "backend.isa=avx2"])
+        self.assertEqual(calls[1][3:], ["-t", "2", "-c", str(16 * (128 + 8)), "-npp", "128", "-ntg", "8", "-npl", "16,16,16",
+                                        "--output-format", "jsonl"])
+
+    def test_streams_follow_the_tests_of_one(self):
+        run = self.measured("--streams", "4", "--streams-at", "64", "--prefill", "64", "--decode-at", "64", "--pairs", "1",
+                            "--peer-batched", FAKE_BATCHED)
+        self.assertEqual([c[0] for c in self.calls()], ["dovetail", "peer", "peer", "dovetail", "batched"])
+        self.assertEqual([(r["test"], r["streams"], r["n_prompt"], r["counts"]) for r in run["rows"]],
+                         [("prefill", 1, 64, True), ("decode", 1, 64, True), ("decode", 4, 64, True)])
+        self.assertEqual(run["peer"]["build_commit"], "abc1234")  # llama-bench's own word
+
+    def test_the_ratio_of_streams_is_of_the_tokens_of_all(self):
+        run = self.streams("--pairs", "3", "-n", "8", "--repeats", "3", "--peer-args=", "--peer-args=-fa 0")
+        usual, hardest = run["rows"]
+        # Dovetail: 5 tokens/s a stream, then 5.5 and 6; the peer's middle result: 16 streams' token in 0.55 or 0.44 s
+        self.assertEqual([round(p["ratio"], 6) for p in usual["pairs"]], [2.75, 3.025, 3.3])
+        self.assertEqual([round(p["ratio"], 6) for p in hardest["pairs"]], [2.2, 2.42, 2.64])
+        self.assertEqual((usual["counts"], hardest["counts"]), (False, True))
+        figures = usual["median"]
+        self.assertAlmostEqual(figures["dovetail"], 88)
+        self.assertAlmostEqual(figures["peer"], 16 / 0.55, 4)
+        self.assertAlmostEqual(figures["dovetail_share"], 88 * 100e6 / 1e10)
+        weights = (N_HEAD + N_LAYERS) * 2 + NORM_BYTES
+        cache = 2 * 2 * 2 * 64 * 2 * (128 + 4)  # of one stream: k and v, layers, heads, their width, f16; half of 8 tokens later
+        self.assertAlmostEqual(figures["peer_bytes_per_token"], weights / 16 + cache)
+        self.assertAlmostEqual(figures["peer_share"], 16 / 0.55 * (weights / 16 + cache) / 1e10)
+
+    def test_streams_have_a_row_a_ceiling_and_commands_on_the_page(self):
+        self.streams("--pairs", "1", "-n", "8", "--markdown", self.path("page.md"))
+        with open(self.path("page.md"), encoding="utf-8") as f:
+            page = f.read()
+        for expected in ("| 16 streams, decode at 128 | bf16 | BF16 | 80.0 | 32.0 | **2.50** | 2.50 to 2.50 | 80% |",
+                         "| 16 streams, decode at 128 | bf16 | 100 MB | 100.0 | BF16 |", "commit def5678 (build 43)",
+                         "    fake_dovetail.py bench tiny --json -p 128 -n 8 --repeats 1 --set backend.threads=2 --streams 16",
+                         "    fake_llama_batched_bench.py -m tiny-BF16.gguf -t 2 -c 2176 -npp 128 -ntg 8 -npl 16 --output-format jsonl"):
+            self.assertIn(expected, page)
+
+    def test_the_batched_program_beside_the_other_is_found(self):
+        for name, program in (("llama-bench", FAKE_PEER), ("llama-batched-bench", FAKE_BATCHED)):
+            os.symlink(program, self.path(name))
+        self.measured("--peer-bench", self.path("llama-bench"), "--streams", "16", "--prefill", "", "--decode-at", "", "--pairs", "1")
+        self.assertEqual([c[0] for c in self.calls()], ["dovetail", "batched"])
+
+    def test_a_batched_program_that_fails_is_reported(self):
+        for value, expected in (("broken", "error: unable to load model (llama-batched-bench, exit code 1)"),
+                                ("text", "llama-batched-bench printed no lines of JSON with speed_tg"),
+                                ("few", "llama-batched-bench printed 0 results of {'pp': 128")):
+            os.environ["FAKE_BATCHED"] = value
+            code, _, err = self.run_tool("--streams", "16", "--peer-batched", FAKE_BATCHED, "--prefill", "64", "--decode-at", "",
+                                         "--pairs", "1")
+            self.assertEqual(code, 1)
+            self.assertIn("vs_peer: bf16 failed: " + expected, err)
+            self.assertIn("bf16 prefill 64, pair 1 of 1", err)  # what was measured before stays
+        os.environ["FAKE_BATCHED"] = "old"
+        code, _, err = self.run_tool("--streams", "16", "--peer-batched", FAKE_BATCHED)
+        self.assertEqual((code, err), (2, f"vs_peer: {FAKE_BATCHED} is no llama-batched-bench, or too old: "
+                                          "its help names no --output-format\n"))
+
     def test_a_refused_format_is_reported_and_the_others_are_measured(self):
         code, out, err = self.run_tool("--format", "int4", "--format", "bf16", "--prefill", "64", "--decode-at", "",
                                        "--pairs", "1", "--markdown", self.path("page.md"))
@@ -324,11 +394,18 @@ class Compare(Folder):
     def test_earlier_runs_share_a_page(self):
         for label in ("first", "second"):
             self.run_tool("--prefill", "64", "--decode-at", "", "--pairs", "1", "--peer-label", label, "--json", self.path(label))
+        with open(self.path("first"), "r+", encoding="utf-8") as f:  # as it was before there were streams
+            run = json.load(f)
+            del run["rows"][0]["streams"]
+            f.seek(0)
+            f.truncate()
+            json.dump(run, f)
         page = self.path("page.md")
         self.assertEqual(vs_peer.main(["--join", self.path("first"), "--join", self.path("second"), "--markdown", page]), 0)
         with open(page, encoding="utf-8") as f:
             text = f.read()
         self.assertLess(text.index("llama.cpp, first"), text.index("llama.cpp, second"))
+        self.assertEqual(text.count("| prefill 64 | bf16 |"), 2)
 
     def test_a_disturbed_run_says_so(self):
         run = {"machine": {"others_share": 0.2}}
@@ -368,6 +445,8 @@ class Compare(Folder):
             (["--format", "int5"], 2, "unknown format int5; known: float32, bf16, f16, int8, int4, int4q"),
             (["--format", "int4:Q9_9"], 2, "unknown peer type Q9_9 in int4:Q9_9"),
             (["--prefill", "", "--decode-at", ""], 2, "nothing to measure"),
+            (["--streams", "16", "--peer-batched", self.path("none")], 3, f"no llama-batched-bench program at {self.path('none')}"),
+            (["--streams", "16", "--peer-batched", "/bin/true"], 2, "/bin/true is no llama-batched-bench"),
             (["--shape", self.path("gone.json")], 3, "gone.json: No such file or directory; --shape names the config.json"),
             (["--shape", self.path("other.json")], 4, "is of model_type gpt2"),
             (["--shape", self.path("lacks.json")], 3, "lacks 'max_position_embeddings'"),
@@ -389,6 +468,9 @@ class Compare(Folder):
         self.assertIn("no_such_format", run["refused"][0]["message"])
         run = self.measured("--format", "bf16:BF16", "--prefill", "16", "--decode-at", "16", "--pairs", "1", "-n", "4",
                             dovetail=DOVETAIL, config=demo)
+        run["rows"] += self.measured("--streams", "3", "--streams-at", "40", "--peer-batched", FAKE_BATCHED, "--prefill", "",
+                                     "--decode-at", "", "--pairs", "1", "-n", "4", dovetail=DOVETAIL, config=demo)["rows"]
+        self.assertEqual([row["streams"] for row in run["rows"]], [1, 1, 3])
         for row in run["rows"]:
             self.assertGreater(row["median"]["dovetail"], 0)
             self.assertTrue(0 < row["median"]["dovetail_share"] < 10)

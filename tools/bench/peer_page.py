@@ -7,10 +7,19 @@ import statistics
 BUSY = 0.05  # of all processors, by other programs: beyond it a run says that it was disturbed
 
 
+def test_name(test, n_streams, n_prompt):
+    if test == "prefill":
+        return f"prefill {n_prompt}"
+    return ("" if n_streams == 1 else f"{n_streams} streams, ") + f"decode at {n_prompt}"
+
+
+def name_of(row):
+    return test_name(row["test"], row.get("streams", 1), row["n_prompt"])  # runs of before --streams do not say 1
+
+
 def cells(row):
     """A line of the table: test, formats, both speeds, the ratio with its spread, both shares."""
     m = row["median"]
-    test = f"prefill {row['n_prompt']}" if row["test"] == "prefill" else f"decode at {row['n_prompt']}"
     ratio = f"{m['ratio']:.2f}"
     if row["test"] == "decode":
         use = [f"{m['dovetail_share']:.0%}", f"{m['peer_share']:.0%}"]
@@ -18,7 +27,7 @@ def cells(row):
         use = [f"{m['dovetail_gflop_per_s']:.0f} GFLOP/s", f"{m['dovetail_gflop_per_s'] / m['ratio']:.0f} GFLOP/s"]
     else:
         use = ["", ""]
-    return [test, row["ours"], " ".join((row["peer_type"], row["peer_args"])).strip(), f"{m['dovetail']:.1f}", f"{m['peer']:.1f}",
+    return [name_of(row), row["ours"], " ".join((row["peer_type"], row["peer_args"])).strip(), f"{m['dovetail']:.1f}", f"{m['peer']:.1f}",
             f"**{ratio}**" if row["counts"] else ratio, f"{m['ratio_min']:.2f} to {m['ratio_max']:.2f}", *use]
 
 
@@ -49,8 +58,8 @@ def ceilings(run):
     for row in run["rows"]:
         if row["test"] == "decode":
             m = row["median"]
-            found[row["ours"], row["peer_type"], row["n_prompt"]] = [
-                f"decode at {row['n_prompt']}", row["ours"], f"{m['dovetail_bytes_per_token'] / 1e6:.0f} MB",
+            found[row["ours"], row["peer_type"], name_of(row)] = [
+                name_of(row), row["ours"], f"{m['dovetail_bytes_per_token'] / 1e6:.0f} MB",
                 f"{m['read_bandwidth'] / m['dovetail_bytes_per_token']:.1f}", row["peer_type"],
                 f"{m['peer_bytes_per_token'] / 1e6:.0f} MB", f"{m['read_bandwidth'] / m['peer_bytes_per_token']:.1f}"]
     return list(found.values())
@@ -74,7 +83,8 @@ def section(run):
     for name in ("refused", "failed"):
         parts += [f"{entry['ours']} {name}: `{entry['message']}`" for entry in run[name]]
     if ceilings(run):
-        parts += ["Ceilings of decoding: read bandwidth over the bytes that a token reads, weights and cache.",
+        parts += ["Ceilings of decoding: read bandwidth over the bytes that a token reads: its stream's cache, and the weights or, of "
+                  "several streams, its part of them.",
                   table(["test", "Dovetail", "a token", "ceiling, tokens/s", "peer", "a token", "ceiling, tokens/s"], ceilings(run))]
     parts += ["The commands of one pair, for its first format:", "\n".join("    " + c for c in run["commands"])]
     return "\n\n".join(parts)
@@ -87,5 +97,5 @@ def page(runs):
         "weight format. A ratio above 1 means that Dovetail is faster. It is the median over pairs of runs that followed each\n"
         "other, beside its smallest and largest value; where the peer has several types or settings, the lowest one, in bold,\n"
         "counts. *Use* is, for decoding, the share of the read bandwidth that `dovetail bench` measured in the same pair; for\n"
-        "prefill the rate of the matrix products.")
+        "prefill the rate of the matrix products. Streams decode together, a token of each in a step; their tokens/s are of all.")
     return intro + "\n\n" + "\n\n".join(section(run) for run in runs) + "\n"

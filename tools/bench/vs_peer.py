@@ -4,6 +4,7 @@
   vs_peer.py models/qwen3-0.6b --peer-bench ~/llama.cpp/build/bin/llama-bench
   vs_peer.py models/qwen3-0.6b --peer-bench PATH --format int8 --format int4:Q4_0,Q4_K,IQ4_XS
   vs_peer.py models/qwen3-0.6b --peer-bench PATH --prefill 512 --decode-at 128,2048 --peer-args=-fa 0 --peer-args=-fa 1
+  vs_peer.py models/qwen3-0.6b --peer-bench PATH --streams 16
   vs_peer.py models/qwen3-0.6b --peer-bench PATH --json run.json --markdown docs/performance.md
   vs_peer.py --join avx2.json --join native.json --markdown docs/performance.md
 
@@ -12,15 +13,21 @@ same class of weight format and the same number of threads; the peer's GGUF file
 random weights. For each prompt length Dovetail runs, then each peer variant, then Dovetail again: one
 round is a pair, and a ratio is never taken between figures of different rounds. Ratios above 1 mean
 that Dovetail is faster; of several peer types or arguments, the one with the lowest ratio counts.
+With --streams, rounds of that many streams decoding together follow, against the llama-batched-bench of
+the same peer. Both figures are the tokens of all streams over the time from the last prompt's end to the
+last token, a token of each stream in every step; a token's bytes are its part of the weights and its
+own stream's cache. As with one stream, Dovetail samples its tokens and the peer draws random ones.
 
 exit codes  0 everything measured; 1 a run failed; 2 a wrong option; 3 a file or program is missing;
             4 Dovetail or the peer refused a format (the others are measured).
 Python's standard library only.
 """
 import argparse
+import functools
 import json
 import os
 import platform
+import re
 import resource
 import shlex
 import statistics
@@ -109,11 +116,16 @@ def last_line(text):
     return lines[-1] if lines else "no message"
 
 
-def parse_output(name, done, refusals=()):
-    """The JSON that a program printed; a program that ended otherwise is a failure with its last line."""
+def check_ended(name, done, refusals=()):
+    """A program that ended with an error is a failure with its last line."""
     if done.returncode:
         ended = f"signal {-done.returncode}" if done.returncode < 0 else f"exit code {done.returncode}"
         raise Failure(f"{last_line(done.stderr or done.stdout)} ({name}, {ended})", 4 if done.returncode in refusals else 1)
+
+
+def parse_output(name, done, refusals=()):
+    """The JSON that a program printed."""
+    check_ended(name, done, refusals)
     try:
         return json.loads(done.stdout)
     except ValueError as e:
@@ -124,18 +136,20 @@ class Dovetail:
     def __init__(self, options, others):
         self.options, self.others, self.machine = options, others, {}
 
-    def command(self, ours, n_prompt):
+    def command(self, ours, n_prompt, n_streams=1):
         o = self.options
         command = [o.dovetail, "bench", o.config, "--json", "-p", str(n_prompt), "-n", str(o.tokens),
                    "--repeats", str(o.repeats), "--set", f"backend.threads={o.threads}"]
+        if n_streams > 1:
+            command += ["--streams", str(n_streams)]
         if ours != o.stored_format:
             command += ["--set", f"backend.weights={ours}"]
         for setting in o.set:
             command += ["--set", setting]
         return command
 
-    def measure(self, ours, n_prompt):
-        found = parse_output("dovetail bench", self.others.run(self.command(ours, n_prompt)), REFUSALS)
+    def measure(self, ours, n_prompt, n_streams=1):
+        found = parse_output("dovetail bench", self.others.run(self.command(ours, n_prompt, n_streams)), REFUSALS)
         try:
             self.machine = found["machine"]
             for section in ("prefill", "decode"):
@@ -180,28 +194,85 @@ class Peer:
         return statistics.median(row["samples_ts"])
 
 
+class BatchedPeer:
+    """llama-batched-bench: several streams that decode together, each after a prompt of its own."""
+
+    def __init__(self, options, others):
+        self.options, self.others = options, others
+        done = others.run([options.peer_batched, "--help"])
+        text = done.stdout + done.stderr
+        missing = [word for word in ("-npp", "-ntg", "-npl", "--output-format") if word not in text]
+        if missing:
+            raise Failure(f"{options.peer_batched} is no llama-batched-bench, or too old: its help names no {', '.join(missing)}", 2)
+        done = others.run([options.peer_batched, "--version"])  # as in "version: 1.2 (build 42, commit abc)" or "version: 42 (abc)"
+        build = re.search(r"(\d+)(?:, commit | \()([0-9a-f]+)\)", done.stdout + done.stderr)
+        self.build = {"build_number": int(build[1]), "build_commit": build[2]} if build else {}
+
+    def command(self, gguf, arguments):
+        o = self.options
+        return [o.peer_batched, "-m", gguf, "-t", str(o.threads), "-c", str(o.streams * (o.streams_at + o.tokens)),
+                "-npp", str(o.streams_at), "-ntg", str(o.tokens), "-npl", ",".join([str(o.streams)] * o.repeats),
+                "--output-format", "jsonl"] + shlex.split(arguments)
+
+    def measure(self, gguf, arguments):
+        """Tokens/s of all streams together: a line of JSON for each repeat, the median of their speed_tg."""
+        done = self.others.run(self.command(gguf, arguments))
+        check_ended("llama-batched-bench", done)
+        o = self.options
+        asked = {"pp": o.streams_at, "tg": o.tokens, "pl": o.streams, "n_threads": o.threads, "n_threads_batch": o.threads}
+        try:
+            rows = [json.loads(line) for line in done.stdout.splitlines() if line.strip()]
+            speeds = [float(row["speed_tg"]) for row in rows if {key: row[key] for key in asked} == asked]
+        except (ValueError, KeyError, TypeError) as e:
+            raise Failure(f"llama-batched-bench printed no lines of JSON with speed_tg and {', '.join(asked)}: "
+                          f"its output begins {done.stdout[:60]!r}") from e
+        if len(speeds) != o.repeats:
+            raise Failure(f"llama-batched-bench printed {len(speeds)} results of {asked}, expected {o.repeats}")
+        return statistics.median(speeds)
+
+
+def cache_bytes(shape, n_tokens):
+    """Of the peer: keys and values of so many tokens in all layers."""
+    return 2 * shape["num_hidden_layers"] * shape["num_key_value_heads"] * shape["head_dim"] * KV_BYTES * n_tokens
+
+
+def figures(mine, test, theirs, peer_bytes):
+    """A pair's figures: of what `dovetail bench` printed that section, and the peer's tokens/s."""
+    own, bandwidth = mine[test], mine["machine"]["read_bandwidth"]
+    return {
+        "dovetail": own["tokens_per_s"], "peer": theirs, "ratio": own["tokens_per_s"] / theirs,
+        "read_bandwidth": bandwidth, "dovetail_bytes_per_token": own["bytes_per_token"],
+        "peer_bytes_per_token": peer_bytes, "dovetail_share": own["bandwidth_share"],
+        "peer_share": theirs * peer_bytes / bandwidth, "dovetail_gflop_per_s": own.get("gflop_per_s"),
+    }
+
+
 def measure_pair(options, dovetail, peer, variants, ours, n_prompt):
-    """One round: Dovetail, then every variant. {(test, type, arguments): a pair's figures}."""
-    mine = dovetail.measure(ours, n_prompt)
-    bandwidth, out = mine["machine"]["read_bandwidth"], {}
-    shape = options.shape
+    """One round: Dovetail, then every variant. {(test, streams, n_prompt, type, arguments): a pair's figures}."""
+    mine, out = dovetail.measure(ours, n_prompt), {}
     for kind, arguments, gguf in variants:
-        weights = peer_gguf.bytes_per_token(shape, kind, options.peer_head)
-        cache = 2 * shape["num_hidden_layers"] * shape["num_key_value_heads"] * shape["head_dim"] * KV_BYTES
+        weights = peer_gguf.bytes_per_token(options.shape, kind, options.peer_head)
         tests = []
         if n_prompt in options.prefill:
             tests.append(("prefill", (n_prompt, 0, 0), weights / n_prompt))
         if n_prompt in options.decode_at:
-            tests.append(("decode", (0, options.tokens, n_prompt), weights + cache * (n_prompt + options.tokens / 2)))
+            cache = cache_bytes(options.shape, n_prompt + options.tokens / 2)
+            tests.append(("decode", (0, options.tokens, n_prompt), weights + cache))
         for test, lengths, peer_bytes in tests:
             theirs = peer.measure(gguf, arguments, *lengths)
-            own = mine[test]
-            out[test, n_prompt, kind, arguments] = {
-                "dovetail": own["tokens_per_s"], "peer": theirs, "ratio": own["tokens_per_s"] / theirs,
-                "read_bandwidth": bandwidth, "dovetail_bytes_per_token": own["bytes_per_token"],
-                "peer_bytes_per_token": peer_bytes, "dovetail_share": own["bandwidth_share"],
-                "peer_share": theirs * peer_bytes / bandwidth, "dovetail_gflop_per_s": own.get("gflop_per_s"),
-            }
+            out[test, 1, n_prompt, kind, arguments] = figures(mine, test, theirs, peer_bytes)
+    return out
+
+
+def measure_streams(options, dovetail, batched, variants, ours):
+    """One round of several streams that decode together, as measure_pair."""
+    n_streams, n_prompt = options.streams, options.streams_at
+    mine, out = dovetail.measure(ours, n_prompt, n_streams), {}
+    for kind, arguments, gguf in variants:
+        weights = peer_gguf.bytes_per_token(options.shape, kind, options.peer_head)
+        peer_bytes = weights / n_streams + cache_bytes(options.shape, n_prompt + options.tokens / 2)
+        theirs = batched.measure(gguf, arguments)
+        out["decode", n_streams, n_prompt, kind, arguments] = figures(mine, "decode", theirs, peer_bytes)
     return out
 
 
@@ -213,18 +284,22 @@ def summary(pairs):
     return {**out, "ratio_min": min(ratios), "ratio_max": max(ratios)}
 
 
+def test_of(row):
+    return tuple(row[key] for key in ("ours", "test", "streams", "n_prompt"))
+
+
 def mark_hardest(rows):
     """Of the peer's variants for one test, the one that Dovetail beats by least is the one that counts."""
     hardest = {}
     for row in rows:
-        key = (row["ours"], row["test"], row["n_prompt"])
+        key = test_of(row)
         if key not in hardest or row["median"]["ratio"] < hardest[key]["median"]["ratio"]:
             hardest[key] = row
     for row in rows:
-        row["counts"] = row is hardest[row["ours"], row["test"], row["n_prompt"]]
+        row["counts"] = row is hardest[test_of(row)]
 
 
-def measure_format(options, dovetail, peer, ours, kinds, folder, log, found):
+def measure_format(options, dovetail, peer, batched, ours, kinds, folder, log, found):
     """Adds to found, so that what was measured before a failure stays."""
     variants = []
     for kind in kinds:
@@ -236,13 +311,16 @@ def measure_format(options, dovetail, peer, ours, kinds, folder, log, found):
         except ValueError as e:
             raise Failure(str(e), 2) from e
         variants += [(kind, arguments, path) for arguments in options.peer_args]
-    for n_prompt in sorted(set(options.prefill) | set(options.decode_at)):
+    rounds = [functools.partial(measure_pair, options, dovetail, peer, variants, ours, n_prompt)
+              for n_prompt in sorted(set(options.prefill) | set(options.decode_at))]
+    if batched:
+        rounds.append(functools.partial(measure_streams, options, dovetail, batched, variants, ours))
+    for measure in rounds:
         for i in range(options.pairs):
-            pair = dovetail.others.undisturbed(lambda: measure_pair(options, dovetail, peer, variants, ours, n_prompt), log)
-            for key, figures in pair.items():
-                found.setdefault(key, []).append(figures)
-                log(f"{ours} {key[0]} {n_prompt}, pair {i + 1} of {options.pairs}: {figures['dovetail']:.1f} tokens/s, "
-                    f"{' '.join(key[2:]).strip()} {figures['peer']:.1f}, ratio {figures['ratio']:.2f}")
+            for key, pair in dovetail.others.undisturbed(measure, log).items():
+                found.setdefault(key, []).append(pair)
+                log(f"{ours} {peer_page.test_name(*key[:3])}, pair {i + 1} of {options.pairs}: {pair['dovetail']:.1f} tokens/s, "
+                    f"{' '.join(key[3:]).strip()} {pair['peer']:.1f}, ratio {pair['ratio']:.2f}")
 
 
 def cpu_model():
@@ -275,6 +353,7 @@ def shown(command):
 def compare(options, log):
     others = Others(options.patience)
     dovetail, peer = Dovetail(options, others), Peer(options, others)
+    batched = BatchedPeer(options, others) if options.streams else None
     load, rows, refused, failed = os.getloadavg()[0], [], [], []
     with tempfile.TemporaryDirectory() as temporary:
         folder = options.gguf_dir or temporary
@@ -282,26 +361,29 @@ def compare(options, log):
         for ours, kinds in options.formats:
             found = {}
             try:
-                measure_format(options, dovetail, peer, ours, kinds, folder, log, found)
+                measure_format(options, dovetail, peer, batched, ours, kinds, folder, log, found)
             except Failure as e:
                 if e.code == 3:
                     raise
                 log(f"{ours}: {'refused' if e.code in REFUSALS else 'failed'}: {e}")
                 (refused if e.code in REFUSALS else failed).append({"ours": ours, "peer_types": kinds, "message": str(e)})
-            rows += [{"ours": ours, "test": test, "n_prompt": n, "peer_type": kind, "peer_args": arguments, "pairs": pairs,
-                      "median": summary(pairs)} for (test, n, kind, arguments), pairs in found.items()]
+            rows += [{"ours": ours, "test": test, "streams": streams, "n_prompt": n, "peer_type": kind, "peer_args": arguments,
+                      "pairs": pairs, "median": summary(pairs)} for (test, streams, n, kind, arguments), pairs in found.items()]
     mark_hardest(rows)
     ours, kinds = options.formats[0]
-    length, gguf = max(options.prefill + options.decode_at), f"{options.shape_name}-{kinds[0]}.gguf"
-    commands = [shown(dovetail.command(ours, length))]
+    gguf = f"{options.shape_name}-{kinds[0]}.gguf"
+    commands = [shown(dovetail.command(ours, n)) for n in sorted(options.prefill + options.decode_at)[-1:]]
     commands += [shown(peer.command(gguf, options.peer_args[0], n, 0, 0)) for n in options.prefill[-1:]]
     commands += [shown(peer.command(gguf, options.peer_args[0], 0, options.tokens, n)) for n in options.decode_at[-1:]]
+    if batched:
+        commands += [shown(dovetail.command(ours, options.streams_at, options.streams)),
+                     shown(batched.command(gguf, options.peer_args[0]))]
     return {
         "date": time.strftime("%Y-%m-%d"), "shape": options.shape_name, "threads": options.threads,
         "machine": {"cpu": cpu_model(), "processors": os.cpu_count(), "system": platform.system() + " " + platform.release(),
                     "load_before": load, "others_share": others.share()},
         "dovetail": {"commit": options.dovetail_commit or own_commit(), **{k: dovetail.machine.get(k) for k in ("backend", "variant")}},
-        "peer": {"name": peer.name, "label": options.peer_label, **peer.build},
+        "peer": {"name": peer.name, "label": options.peer_label, **(batched.build if batched else {}), **peer.build},
         "settings": {"pairs": options.pairs, "repeats": options.repeats, "tokens": options.tokens, "set": options.set},
         "commands": commands, "rows": rows, "refused": refused, "failed": failed,
     }
@@ -318,6 +400,13 @@ def positive(text):
     value = int(text)
     if value < 1:
         raise argparse.ArgumentTypeError(f"{value} is not positive")
+    return value
+
+
+def streams(text):
+    value = int(text)
+    if value < 2:
+        raise argparse.ArgumentTypeError(f"{value} streams are not several; --decode-at measures one")
     return value
 
 
@@ -357,10 +446,14 @@ def read_shape(options):
 def prepare(options):
     """Checks what can be checked before anything is measured."""
     options.formats = formats(options.format or ["bf16"])
-    if not options.prefill and not options.decode_at:
-        raise Failure("nothing to measure: --prefill and --decode-at are both empty", 2)
-    for path, what, hint in ((options.dovetail, "dovetail", "`make build` makes it, --dovetail names another"),
-                             (options.peer_bench, "peer benchmark", "build the peer's llama-bench and give its path to --peer-bench")):
+    if not options.prefill and not options.decode_at and not options.streams:
+        raise Failure("nothing to measure: --prefill and --decode-at are both empty, and there is no --streams", 2)
+    programs = [(options.dovetail, "dovetail", "`make build` makes it, --dovetail names another"),
+                (options.peer_bench, "peer benchmark", "build the peer's llama-bench and give its path to --peer-bench")]
+    if options.streams:
+        options.peer_batched = options.peer_batched or os.path.join(os.path.dirname(options.peer_bench), "llama-batched-bench")
+        programs.append((options.peer_batched, "llama-batched-bench", "build the peer's and give its path to --peer-batched"))
+    for path, what, hint in programs:
         if not os.path.isfile(path) or not os.access(path, os.X_OK):
             raise Failure(f"no {what} program at {path}: {hint}", 3)
     path, options.shape = read_shape(options)
@@ -381,14 +474,18 @@ def parse(argv):
                         help=f"{'|'.join(FORMATS)}, and the peer's types to set against it; repeatable (bf16)")
     parser.add_argument("--prefill", type=lengths, default=[128, 512], metavar="N,...", help="prompt lengths (128,512)")
     parser.add_argument("--decode-at", type=lengths, default=[128, 2048], metavar="N,...", help="contexts to decode at (128,2048)")
-    parser.add_argument("-n", "--tokens", type=positive, default=32, help="tokens to decode (32)")
+    parser.add_argument("--streams", type=streams, metavar="N", help="also measure N streams that decode together")
+    parser.add_argument("--streams-at", type=positive, default=128, metavar="N",
+                        help="prompt of each stream (128: few enough that the weights, which the streams share, are most of a step)")
+    parser.add_argument("--peer-batched", metavar="PATH", help="the peer's llama-batched-bench (the one beside --peer-bench)")
+    parser.add_argument("-n", "--tokens", type=positive, default=32, help="tokens to decode, of each stream (32)")
     parser.add_argument("--pairs", type=positive, default=5, help="rounds of Dovetail and peer (5)")
     parser.add_argument("--patience", type=float, default=0, metavar="SECONDS",
                         help="spent on waiting for other programs to rest, and on repeating pairs that they disturbed (0)")
     parser.add_argument("--repeats", type=positive, default=1, help="timed repeats in each run, after its warm-up (1)")
     parser.add_argument("-t", "--threads", type=positive, help="of both (all that this process may use)")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="passed to dovetail; repeatable")
-    parser.add_argument("--peer-args", action="append", metavar="ARGS", help="more arguments of the peer; repeatable, each a variant")
+    parser.add_argument("--peer-args", action="append", metavar="ARGS", help="more arguments of the peer's programs; repeatable, each a variant")
     parser.add_argument("--peer-head", choices=list(peer_gguf.TYPES),
                         help="type of the peer's output matrix (Q6_K with 4-bit types, else the same type)")
     parser.add_argument("--peer-name", help="instead of what the program's help suggests")
@@ -399,6 +496,8 @@ def parse(argv):
     parser.add_argument("--json", metavar="FILE", help="write the run there, - for standard output")
     parser.add_argument("--markdown", metavar="FILE", help="write the page there")
     options = parser.parse_args(argv)
+    if options.peer_batched and not options.streams:
+        parser.error("--peer-batched needs --streams")
     if options.peer_bench and not options.config:
         parser.error("CONFIG_OR_FOLDER is missing")
     if not options.peer_bench and not (options.join and options.markdown):
