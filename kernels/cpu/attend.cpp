@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include <kernels/cached_rows.hpp>
+
 #include "kernels/cpu/portable.hpp"
 #include "kernels/cpu/portable_math.hpp"
 
@@ -19,9 +21,7 @@ struct CachedHead {
   int64_t kv_head;
 
   const Element* row(int64_t pos) const {
-    const int64_t in_page = kv_head * layout.page_len + pos % layout.page_len;
-    return base + page_table[pos / layout.page_len] * layout.page_stride +
-           in_page * layout.head_dim;
+    return base + row_offset<Element>(layout, page_table, kv_head, pos);
   }
 };
 
@@ -40,7 +40,8 @@ void merge_tile(float* out, RunningSoftmax& state, const float* q, float scale, 
 
   float greatest = state.greatest;
   for (int64_t j = begin; j < end; ++j) {
-    p[j - start] = dot(q, k.row(j), head_dim) * scale;
+    const Element* key = k.row(j);
+    p[j - start] = (dot(q, key, head_dim) * scale) * row_scale(key, head_dim);
     greatest = std::max(greatest, p[j - start]);
   }
   for (int64_t j = begin; j < end; ++j) p[j - start] = exp_of(p[j - start] - greatest);
@@ -51,7 +52,8 @@ void merge_tile(float* out, RunningSoftmax& state, const float* q, float scale, 
   for (int64_t i = 0; i < head_dim; ++i) out[i] *= keep;
   for (int64_t j = begin; j < end; ++j) {
     const Element* value = v.row(j);
-    for (int64_t i = 0; i < head_dim; ++i) out[i] += p[j - start] * widen(value[i]);
+    const float weight = p[j - start] * row_scale(value, head_dim);
+    for (int64_t i = 0; i < head_dim; ++i) out[i] += weight * widen(value[i]);
   }
 }
 
@@ -93,6 +95,11 @@ void attend_f32(const AttendTask& task, const KvLayout& layout, const float* k, 
 
 void attend_bf16(const AttendTask& task, const KvLayout& layout, const uint16_t* k,
                  const uint16_t* v, const uint32_t* page_table) {
+  attend(task, layout, k, v, page_table);
+}
+
+void attend_int8(const AttendTask& task, const KvLayout& layout, const int8_t* k, const int8_t* v,
+                 const uint32_t* page_table) {
   attend(task, layout, k, v, page_table);
 }
 

@@ -4,8 +4,11 @@
 // time, as tiles of 3 rows x 4 keys for the scores and of 3 rows x 32 columns for the values; with
 // more than three rows a piece of the tile that stays in L1 is widened once for all of them.
 // A row's own arithmetic is the same whatever it is grouped with; the row of out is its running
-// sum. Built with -mavx2 -mfma: C headers and intrinsics only (a test finds no weak symbols here).
+// sum. Rows of int8 are read as whole numbers: their scales meet the scores and weights.
+// Built with -mavx2 -mfma: C headers and intrinsics only (a test finds no weak symbols here).
 #include <math.h>
+
+#include <kernels/cached_rows.hpp>
 
 #include "kernels/cpu/avx2.hpp"
 #include "kernels/cpu/avx2_math.hpp"
@@ -62,20 +65,29 @@ void find_tile(Tile<Element>& tile, const KvLayout& layout, const Element* k, co
                const uint32_t* page_table, int64_t kv_head) {
   const int64_t n = tile.end - tile.begin;
   for (int64_t j = 0; j < n; ++j) {
-    const int64_t pos = tile.begin + j;
-    const int64_t row = kv_head * layout.page_len + pos % layout.page_len;
-    const int64_t at =
-        page_table[pos / layout.page_len] * layout.page_stride + row * layout.head_dim;
+    const int64_t at = row_offset<Element>(layout, page_table, kv_head, tile.begin + j);
     tile.key[j] = k + at;
     tile.value[j] = v + at;
   }
   for (int64_t j = n; j < n + kTileKeys; ++j) tile.key[j] = tile.key[n - 1];
 }
 
-/// Stores scale * sums of four keys (or n_keys, when fewer) as a row's scores.
-void store_scores(float* scores, const __m256* sums, int64_t n_keys, float scale) {
+/// The scales of n rows, where rows have them.
+template <class Element>
+void read_scales(float* scales, const Element* const* rows, int64_t n, int64_t head_dim) {
+  if constexpr (kHasScale<Element>) {
+    for (int64_t j = 0; j < n; ++j) scales[j] = row_scale(rows[j], head_dim);
+  }
+}
+
+/// Stores sums of four keys (or n_keys, when fewer), times scale and the keys' own scales, as a
+/// row's scores.
+template <class Element>
+void store_scores(float* scores, const __m256* sums, int64_t n_keys, float scale,
+                  const float* key_scales) {
   const __m128 sum = reduce4(sums[0], sums[1], sums[2], sums[3]);
-  const __m128 scaled = _mm_mul_ps(sum, _mm_set1_ps(scale));
+  __m128 scaled = _mm_mul_ps(sum, _mm_set1_ps(scale));
+  if constexpr (kHasScale<Element>) scaled = _mm_mul_ps(scaled, _mm_loadu_ps(key_scales));
   if (n_keys >= kTileKeys) return _mm_storeu_ps(scores, scaled);
   _mm_maskstore_ps(scores, _mm256_castsi256_si128(first_lanes(n_keys)), scaled);
 }
@@ -85,6 +97,8 @@ void store_scores(float* scores, const __m256* sums, int64_t n_keys, float scale
 template <int kRows, class Element>
 void score_keys(float* scores, const Row* rows, const Element* const* keys, int64_t n_keys,
                 int64_t head_dim, float scale) {
+  float key_scales[kTileKeys];
+  read_scales(key_scales, keys, kTileKeys, head_dim);
   __m256 acc[kRows][kTileKeys];
   for (int r = 0; r < kRows; ++r) {
     for (int j = 0; j < kTileKeys; ++j) acc[r][j] = _mm256_setzero_ps();
@@ -101,13 +115,15 @@ void score_keys(float* scores, const Row* rows, const Element* const* keys, int6
   for (; i + kLanes <= head_dim; i += kLanes) step([&](const auto* p) { return load(p + i); });
   if (i < head_dim) step([&](const auto* p) { return load_first(p + i, head_dim - i); });
 #pragma GCC unroll 3
-  for (int r = 0; r < kRows; ++r) store_scores(scores + r * kAttendTile, acc[r], n_keys, scale);
+  for (int r = 0; r < kRows; ++r) {
+    store_scores<Element>(scores + r * kAttendTile, acc[r], n_keys, scale, key_scales);
+  }
 }
 
-/// The same with keys that widen_keys has laid out.
-template <int kRows>
-void score_wide_keys(float* scores, const Row* rows, const float* keys, int64_t n_keys,
-                     int64_t head_dim, float scale) {
+/// The same with keys that widen_keys has laid out, and the scales of four.
+template <int kRows, class Element>
+void score_wide_keys(float* scores, const Row* rows, const float* keys, const float* key_scales,
+                     int64_t n_keys, int64_t head_dim, float scale) {
   __m256 acc[kRows][kTileKeys];
   for (int r = 0; r < kRows; ++r) {
     for (int j = 0; j < kTileKeys; ++j) acc[r][j] = _mm256_setzero_ps();
@@ -122,7 +138,9 @@ void score_wide_keys(float* scores, const Row* rows, const float* keys, int64_t 
     }
   }
 #pragma GCC unroll 3
-  for (int r = 0; r < kRows; ++r) store_scores(scores + r * kAttendTile, acc[r], n_keys, scale);
+  for (int r = 0; r < kRows; ++r) {
+    store_scores<Element>(scores + r * kAttendTile, acc[r], n_keys, scale, key_scales);
+  }
 }
 
 /// Widens n keys into [group of 4 keys][step of 8 columns][key][8]; a last group of fewer keys is
@@ -149,10 +167,12 @@ void widen_values(float* wide, const Element* const* values, int64_t n, int64_t 
   }
 }
 
-/// Turns a row's scores of one tile (by position - tile.start) into weights, and scales the row's
-/// sums to the tile's greatest score. Keys that the row does not see get weight 0.
+/// Turns a row's scores of one tile (by position - tile.start) into weights, times the values' own
+/// scales, and scales the row's sums to the tile's greatest score. Keys that the row does not see
+/// get weight 0.
 template <class Element>
-void weigh(float* p, Row& row, const Tile<Element>& tile, int64_t head_dim) {
+void weigh(float* p, Row& row, const Tile<Element>& tile, const float* value_scales,
+           int64_t head_dim) {
   for (int64_t j = 0; j < row.begin - tile.start; ++j) p[j] = -INFINITY;
   for (int64_t j = max_of(0, row.end - tile.start); j < kAttendTile; ++j) p[j] = -INFINITY;
 
@@ -163,9 +183,10 @@ void weigh(float* p, Row& row, const Tile<Element>& tile, int64_t head_dim) {
 
   __m256 acc = _mm256_setzero_ps();
   for (int64_t j = 0; j < kAttendTile; j += kLanes) {
-    const __m256 weight = exp8(_mm256_sub_ps(load(p + j), _mm256_set1_ps(merged)));
-    _mm256_storeu_ps(p + j, weight);
+    __m256 weight = exp8(_mm256_sub_ps(load(p + j), _mm256_set1_ps(merged)));
     acc = _mm256_add_ps(acc, weight);
+    if constexpr (kHasScale<Element>) weight = _mm256_mul_ps(weight, load(value_scales + j));
+    _mm256_storeu_ps(p + j, weight);
   }
   const __m256 keep = exp8(_mm256_set1_ps(row.greatest - merged));
   row.sum = row.sum * _mm256_cvtss_f32(keep) + reduce(acc);
@@ -258,7 +279,8 @@ void merge_values(const Row* rows, const float* p, const Tile<Element>& tile, in
 /// Starts to fetch rows of keys or values, while others are at work.
 template <class Element>
 void fetch(const Element* const* rows, int64_t n_rows, int64_t head_dim) {
-  const int64_t n_bytes = head_dim * static_cast<int64_t>(sizeof(Element));
+  const int64_t n_bytes =
+      kHasScale<Element> ? int8_row_bytes(head_dim) : head_dim * int64_t{sizeof(Element)};
   for (int64_t j = 0; j < n_rows; ++j) {
     const char* row = reinterpret_cast<const char*>(rows[j]);
     for (int64_t at = 0; at < n_bytes; at += 64) _mm_prefetch(row + at, _MM_HINT_T0);
@@ -267,9 +289,12 @@ void fetch(const Element* const* rows, int64_t n_rows, int64_t head_dim) {
 
 template <class Element>
 void weigh_rows(float* p, Row* rows, int64_t n_rows, const Tile<Element>& tile, int64_t head_dim) {
+  float value_scales[kAttendTile] = {};  // by position - tile.start
+  read_scales(value_scales + (tile.begin - tile.start), tile.value, tile.end - tile.begin,
+              head_dim);
   for (int64_t r = 0; r < n_rows; ++r) {
     if (rows[r].begin < tile.end && tile.begin < rows[r].end) {
-      weigh(p + r * kAttendTile, rows[r], tile, head_dim);
+      weigh(p + r * kAttendTile, rows[r], tile, value_scales, head_dim);
     }
   }
 }
@@ -307,6 +332,8 @@ void attend_wide_tile(Row* rows, int64_t n_rows, const Tile<Element>& tile, int6
   const int64_t n_keys = tile.end - tile.begin;
   for (int64_t j = 0; j < n_keys; j += kWideKeys) {
     const int64_t n = min_of(kWideKeys, n_keys - j);
+    float key_scales[kWideKeys] = {};
+    read_scales(key_scales, tile.key + j, n, head_dim);
     widen_keys(wide, tile.key + j, n, head_dim);
     fetch(tile.key + j + n, min_of(kWideKeys, n_keys - j - n), head_dim);
     fetch(tile.value + j, n, head_dim);
@@ -314,8 +341,8 @@ void attend_wide_tile(Row* rows, int64_t n_rows, const Tile<Element>& tile, int6
       const int64_t seen = min_of(n, rows[r + count.value - 1].end - tile.begin - j);
       float* scores = p + r * kAttendTile + (tile.begin - tile.start) + j;
       for (int64_t g = 0; g < seen; g += kTileKeys) {
-        score_wide_keys<count.value>(scores + g, rows + r, wide + g * head_dim, n - g, head_dim,
-                                     scale);
+        score_wide_keys<count.value, Element>(scores + g, rows + r, wide + g * head_dim,
+                                              key_scales + g, n - g, head_dim, scale);
       }
     });
   }
@@ -400,6 +427,11 @@ void attend_f32(const AttendTask& task, const KvLayout& layout, const float* k, 
 
 void attend_bf16(const AttendTask& task, const KvLayout& layout, const uint16_t* k,
                  const uint16_t* v, const uint32_t* page_table) {
+  attend(task, layout, k, v, page_table);
+}
+
+void attend_int8(const AttendTask& task, const KvLayout& layout, const int8_t* k, const int8_t* v,
+                 const uint32_t* page_table) {
   attend(task, layout, k, v, page_table);
 }
 

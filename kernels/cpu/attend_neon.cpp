@@ -3,9 +3,11 @@
 // Prefill is bound by arithmetic: up to kMaxRows (token, head) rows share each tile, three at a
 // time, as tiles of 3 rows x 4 keys for the scores and of 3 rows x 32 columns for the values.
 // A row's own arithmetic is the same whatever it is grouped with; the row of out is its running
-// sum.
+// sum. Rows of int8 are read as whole numbers: their scales meet the scores and weights.
 #include <algorithm>
 #include <cmath>
+
+#include <kernels/cached_rows.hpp>
 
 #include "kernels/cpu/neon.hpp"
 #include "kernels/cpu/neon_dots.hpp"
@@ -42,18 +44,15 @@ void find_tile(Tile<Element>& tile, const KvLayout& layout, const Element* k, co
                const uint32_t* page_table, int64_t kv_head) {
   const int64_t n = tile.end - tile.begin;
   for (int64_t j = 0; j < n; ++j) {
-    const int64_t pos = tile.begin + j;
-    const int64_t row = kv_head * layout.page_len + pos % layout.page_len;
-    const int64_t at =
-        page_table[pos / layout.page_len] * layout.page_stride + row * layout.head_dim;
+    const int64_t at = row_offset<Element>(layout, page_table, kv_head, tile.begin + j);
     tile.key[j] = k + at;
     tile.value[j] = v + at;
   }
   for (int64_t j = n; j < n + kDotColumns; ++j) tile.key[j] = tile.key[n - 1];
 }
 
-/// scores[r * kAttendTile + 0..3] = scale * q of row r times four keys (or n_keys, when fewer). One
-/// (row, key) pair adds in eight lanes over head_dim, as linear does.
+/// scores[r * kAttendTile + 0..3] = scale * q of row r times four keys (or n_keys, when fewer) and
+/// their own scales. One (row, key) pair adds in eight lanes over head_dim, as linear does.
 template <int kRows, class Element>
 void score_keys(float* scores, const Row* rows, const Element* const* keys, int64_t n_keys,
                 int64_t head_dim, float scale) {
@@ -63,17 +62,20 @@ void score_keys(float* scores, const Row* rows, const Element* const* keys, int6
   std::copy_n(keys, kDotColumns, four);
   float sums[kRows][kDotColumns];
   dots(sums, q, four, head_dim);
-  for (int r = 0; r < kRows; ++r) {
-    for (int64_t j = 0; j < std::min<int64_t>(n_keys, kDotColumns); ++j) {
-      scores[r * kAttendTile + j] = sums[r][j] * scale;
+  for (int64_t j = 0; j < std::min<int64_t>(n_keys, kDotColumns); ++j) {
+    const float key_scale = row_scale(four[j], head_dim);
+    for (int r = 0; r < kRows; ++r) {
+      scores[r * kAttendTile + j] = (sums[r][j] * scale) * key_scale;
     }
   }
 }
 
-/// Turns a row's scores of one tile (by position - tile.start) into weights, and scales the row's
-/// sums to the tile's greatest score. Keys that the row does not see get weight 0.
+/// Turns a row's scores of one tile (by position - tile.start) into weights, times the values' own
+/// scales, and scales the row's sums to the tile's greatest score. Keys that the row does not see
+/// get weight 0.
 template <class Element>
-void weigh(float* p, Row& row, const Tile<Element>& tile, int64_t head_dim) {
+void weigh(float* p, Row& row, const Tile<Element>& tile, const float* value_scales,
+           int64_t head_dim) {
   for (int64_t j = 0; j < row.begin - tile.start; ++j) p[j] = -INFINITY;
   for (int64_t j = std::max<int64_t>(0, row.end - tile.start); j < kAttendTile; ++j) {
     p[j] = -INFINITY;
@@ -86,9 +88,10 @@ void weigh(float* p, Row& row, const Tile<Element>& tile, int64_t head_dim) {
 
   Float8 sum = all(0.0F);
   for (int64_t j = 0; j < kAttendTile; j += kLanes) {
-    const Float8 weight = exp8(sub(load(p + j), all(merged)));
-    store(p + j, weight);
+    Float8 weight = exp8(sub(load(p + j), all(merged)));
     sum = add(sum, weight);
+    if constexpr (kHasScale<Element>) weight = mul(weight, load(value_scales + j));
+    store(p + j, weight);
   }
   const float keep = vgetq_lane_f32(exp4(vdupq_n_f32(row.greatest - merged)), 0);
   row.sum = row.sum * keep + reduce(sum);
@@ -168,9 +171,15 @@ void attend_tile(Row* rows, const Tile<Element>& tile, int64_t head_dim, float s
     score_keys<kRows>(p + (tile.begin - tile.start) + j, rows, tile.key + j, n_keys - j, head_dim,
                       scale);
   }
+  float value_scales[kAttendTile] = {};  // by position - tile.start
+  if constexpr (kHasScale<Element>) {
+    for (int64_t j = 0; j < n_keys; ++j) {
+      value_scales[tile.begin - tile.start + j] = row_scale(tile.value[j], head_dim);
+    }
+  }
   for (int r = 0; r < kRows; ++r) {
     if (rows[r].begin < tile.end && tile.begin < rows[r].end) {
-      weigh(p + r * kAttendTile, rows[r], tile, head_dim);
+      weigh(p + r * kAttendTile, rows[r], tile, value_scales, head_dim);
     }
   }
   merge_values<kRows>(rows, p, tile, head_dim);
@@ -238,6 +247,11 @@ void attend_f32(const AttendTask& task, const KvLayout& layout, const float* k, 
 
 void attend_bf16(const AttendTask& task, const KvLayout& layout, const uint16_t* k,
                  const uint16_t* v, const uint32_t* page_table) {
+  attend(task, layout, k, v, page_table);
+}
+
+void attend_int8(const AttendTask& task, const KvLayout& layout, const int8_t* k, const int8_t* v,
+                 const uint32_t* page_table) {
   attend(task, layout, k, v, page_table);
 }
 

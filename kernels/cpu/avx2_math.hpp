@@ -32,6 +32,11 @@ static inline __m256 load(const uint16_t* p) {
   return widen(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
 }
 
+static inline __m256 load(const int8_t* p) {
+  const __m128i levels = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(p));
+  return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(levels));
+}
+
 static inline __m256 load(const F16* p) {
   return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
 }
@@ -44,6 +49,12 @@ static inline __m256 load_first(const uint16_t* p, int64_t n) {
   alignas(16) uint16_t padded[kLanes] = {};
   for (int64_t i = 0; i < n; ++i) padded[i] = p[i];
   return widen(_mm_load_si128(reinterpret_cast<const __m128i*>(padded)));
+}
+
+static inline __m256 load_first(const int8_t* p, int64_t n) {
+  int8_t padded[kLanes] = {};
+  for (int64_t i = 0; i < n; ++i) padded[i] = p[i];
+  return load(padded);
 }
 
 static inline __m256 load_first(const F16* p, int64_t n) {
@@ -73,6 +84,26 @@ static inline float greatest(__m256 a) {
   m = _mm_max_ps(m, _mm_movehl_ps(m, m));
   return _mm_cvtss_f32(_mm_max_ss(m, _mm_shuffle_ps(m, m, 1)));
 }
+
+/// |x| as bits: so ordered, an infinity or a NaN is above every number.
+static inline __m256i magnitude_bits(__m256 x) {
+  return _mm256_and_si256(_mm256_castps_si256(x), _mm256_set1_epi32(0x7FFFFFFF));
+}
+
+/// The greatest lane of unsigned integers.
+static inline uint32_t greatest_bits(__m256i a) {
+  __m128i m = _mm_max_epu32(_mm256_castsi256_si128(a), _mm256_extracti128_si256(a, 1));
+  m = _mm_max_epu32(m, _mm_shuffle_epi32(m, 0x4E));
+  m = _mm_max_epu32(m, _mm_shuffle_epi32(m, 0xB1));
+  return static_cast<uint32_t>(_mm_cvtsi128_si32(m));
+}
+
+static inline float float_of_bits(uint32_t bits) {
+  return _mm_cvtss_f32(_mm_castsi128_ps(_mm_cvtsi32_si128(static_cast<int>(bits))));
+}
+
+constexpr uint32_t kLeastQuantized = (127U - 100U) << 23U;  // bits of 2^-100: see int8_levels.hpp
+constexpr uint32_t kInfinityBits = 0x7F800000U;
 
 /// 2^n for n in [-126, 127].
 static inline __m256 power_of_two(__m256i n) {

@@ -4,6 +4,7 @@
 
 #include <kernels/attend.hpp>
 #include <kernels/convert.hpp>
+#include <kernels/kv_cache.hpp>
 #include <kernels/linear.hpp>
 #include <kernels/linear_quantized.hpp>
 #include <kernels/pointwise.hpp>
@@ -27,6 +28,8 @@ QuantizeRowsFn quantize_rows_int4;
 QuantizeRowsFn quantize_rows_int4q;
 AttendF32Fn attend_f32;
 AttendBf16Fn attend_bf16;
+AttendInt8Fn attend_int8;
+CacheWriteInt8Fn cache_write_int8;
 RmsNormFn rms_norm;
 RopeHalfSplitFn rope_half_split;
 BinaryFn silu_mul;

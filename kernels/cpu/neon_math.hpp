@@ -32,6 +32,13 @@ inline float32x4_t load4(const uint16_t* bf16) {
   return vreinterpretq_f32_u16(vzip1q_u16(vdupq_n_u16(0), bits));
 }
 
+inline float32x4_t load4(const int8_t* p) {
+  int32_t bytes;
+  std::memcpy(&bytes, p, sizeof bytes);
+  const int8x8_t levels = vreinterpret_s8_s32(vdup_n_s32(bytes));
+  return vcvtq_f32_s32(vmovl_s16(vget_low_s16(vmovl_s8(levels))));
+}
+
 inline float32x4_t load4(const F16* p) {
   float16x4_t half;
   std::memcpy(&half, p, sizeof half);
@@ -47,6 +54,11 @@ inline Float8 load(const uint16_t* bf16) {
   const uint16x8_t zero = vdupq_n_u16(0);
   return {vreinterpretq_f32_u16(vzip1q_u16(zero, bits)),
           vreinterpretq_f32_u16(vzip2q_u16(zero, bits))};
+}
+inline Float8 load(const int8_t* p) {
+  const int16x8_t levels = vmovl_s8(vld1_s8(p));
+  return {vcvtq_f32_s32(vmovl_s16(vget_low_s16(levels))),
+          vcvtq_f32_s32(vmovl_s16(vget_high_s16(levels)))};
 }
 inline Float8 load(const F16* p) {
   return {load4(p), load4(p + 4)};
@@ -116,6 +128,13 @@ inline float reduce(Float8 a) {
 inline float greatest(Float8 a) {
   return vmaxvq_f32(vmaxq_f32(a.low, a.high));
 }
+
+/// |x| as bits: so ordered, an infinity or a NaN is above every number.
+inline uint32x4_t magnitude_bits(float32x4_t x) {
+  return vreinterpretq_u32_f32(vabsq_f32(x));
+}
+inline constexpr uint32_t kLeastQuantized = 0x0D800000U;  // of 2^-100: see int8_levels.hpp
+inline constexpr uint32_t kInfinityBits = 0x7F800000U;
 
 /// 2^n for n in [-126, 127].
 inline float32x4_t power_of_two(int32x4_t n) {

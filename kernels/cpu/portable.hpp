@@ -26,6 +26,7 @@ LinearQuantizedFn linear_int4q;
 LinearQuantizedFn linear_add_int4q;
 AttendF32Fn attend_f32;
 AttendBf16Fn attend_bf16;
+AttendInt8Fn attend_int8;
 RmsNormFn rms_norm;
 BinaryFn silu_mul;
 UnaryFn exp;

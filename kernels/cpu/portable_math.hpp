@@ -18,6 +18,9 @@ inline float widen(float value) {
 inline float widen(uint16_t bits) {
   return bf16_to_float(bits);
 }
+inline float widen(int8_t level) {
+  return level;
+}
 inline float widen(F16 value) {
   return f16_to_float(value.bits);
 }

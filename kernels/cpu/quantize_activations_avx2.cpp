@@ -3,27 +3,12 @@
 // Bound by arithmetic, and small beside the products that read its result.
 // Built with -mavx2: C headers and intrinsics only (a test finds no weak symbols here).
 #include "kernels/cpu/avx2.hpp"
-
-#include <immintrin.h>
-#include <stdint.h>
+#include "kernels/cpu/avx2_math.hpp"
 
 namespace dovetail::kernels::avx2 {
 namespace {
 
 constexpr int kVectors = 4;  // of eight floats in a block
-
-/// max |x|, as bits: so ordered, an infinity or a NaN is above every number.
-uint32_t greatest_bits(const __m256 (&x)[kVectors]) {
-  const __m256i magnitude = _mm256_set1_epi32(0x7FFFFFFF);
-  __m256i most = _mm256_and_si256(_mm256_castps_si256(x[0]), magnitude);
-  for (int v = 1; v < kVectors; ++v) {
-    most = _mm256_max_epu32(most, _mm256_and_si256(_mm256_castps_si256(x[v]), magnitude));
-  }
-  __m128i m = _mm_max_epu32(_mm256_castsi256_si128(most), _mm256_extracti128_si256(most, 1));
-  m = _mm_max_epu32(m, _mm_shuffle_epi32(m, 0x4E));
-  m = _mm_max_epu32(m, _mm_shuffle_epi32(m, 0xB1));
-  return static_cast<uint32_t>(_mm_cvtsi128_si32(m));
-}
 
 int32_t total_of(__m256i v) {
   __m128i s = _mm_add_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
@@ -40,16 +25,16 @@ struct Row {
 };
 
 void quantize_block(const Row& row, int64_t b, const float* from) {
-  constexpr uint32_t kLeast = (127U - 100U) << 23U;  // 2^-100
-  constexpr uint32_t kInfinity = 0x7F800000U;
   __m256 x[kVectors];
   for (int v = 0; v < kVectors; ++v) x[v] = _mm256_loadu_ps(from + 8 * v);
-  const uint32_t bits = greatest_bits(x);
-  const float greatest = _mm_cvtss_f32(_mm_castsi128_ps(_mm_cvtsi32_si128(static_cast<int>(bits))));
-  row.scale[b] = bits < kLeast ? 0.0F : greatest / 127.0F;
+  __m256i most = magnitude_bits(x[0]);
+  for (int v = 1; v < kVectors; ++v) most = _mm256_max_epu32(most, magnitude_bits(x[v]));
+  const uint32_t bits = greatest_bits(most);
+  const float greatest = float_of_bits(bits);
+  row.scale[b] = bits < kLeastQuantized ? 0.0F : greatest / 127.0F;
 
   __m256i q[kVectors];
-  if (bits < kLeast || bits >= kInfinity) {
+  if (bits < kLeastQuantized || bits >= kInfinityBits) {
     for (__m256i& part : q) part = _mm256_setzero_si256();
   } else {
     const __m256 inverse = _mm256_set1_ps(127.0F / greatest);

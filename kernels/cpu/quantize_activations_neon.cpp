@@ -18,26 +18,17 @@ struct Row {
   int32_t* sum;
 };
 
-/// max |x|, as bits: so ordered, an infinity or a NaN is above every number.
-uint32_t greatest_bits(const float32x4_t (&x)[kVectors]) {
-  uint32x4_t most = vdupq_n_u32(0);
-  for (const float32x4_t part : x) {
-    most = vmaxq_u32(most, vreinterpretq_u32_f32(vabsq_f32(part)));
-  }
-  return vmaxvq_u32(most);
-}
-
 void quantize_block(const Row& row, int64_t b, const float* from) {
-  constexpr uint32_t kLeast = std::bit_cast<uint32_t>(0x1p-100F);
-  constexpr uint32_t kInfinity = 0x7F800000U;
   float32x4_t x[kVectors];
   for (int v = 0; v < kVectors; ++v) x[v] = vld1q_f32(from + 4 * v);
-  const uint32_t bits = greatest_bits(x);
+  uint32x4_t most = vdupq_n_u32(0);
+  for (const float32x4_t part : x) most = vmaxq_u32(most, magnitude_bits(part));
+  const uint32_t bits = vmaxvq_u32(most);
   const float greatest = std::bit_cast<float>(bits);
-  row.scale[b] = bits < kLeast ? 0.0F : greatest / 127.0F;
+  row.scale[b] = bits < kLeastQuantized ? 0.0F : greatest / 127.0F;
 
   int16x4_t q[kVectors];
-  if (bits < kLeast || bits >= kInfinity) {
+  if (bits < kLeastQuantized || bits >= kInfinityBits) {
     for (int16x4_t& part : q) part = vdup_n_s16(0);
   } else {
     const float inverse = 127.0F / greatest;

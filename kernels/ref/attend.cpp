@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include <kernels/bf16.hpp>
+#include <kernels/cached_rows.hpp>
 
 namespace dovetail::kernels::ref {
 namespace {
@@ -16,12 +17,8 @@ float widen(float value) {
 float widen(uint16_t bits) {
   return bf16_to_float(bits);
 }
-
-template <class Element>
-const Element* cached_row(const Element* base, const KvLayout& layout, const uint32_t* page_table,
-                          int64_t kv_head, int64_t pos) {
-  const int64_t row = kv_head * layout.page_len + pos % layout.page_len;
-  return base + page_table[pos / layout.page_len] * layout.page_stride + row * layout.head_dim;
+float widen(int8_t level) {
+  return level;
 }
 
 template <class Element>
@@ -37,8 +34,8 @@ void attend_row(float* out, const float* q, int64_t pos, const AttendTask& task,
                 const uint32_t* page_table) {
   const int64_t begin = std::max<int64_t>(0, pos + 1 - task.window);
   const auto score = [&](int64_t j) {
-    const Element* key = cached_row(k, layout, page_table, task.kv_head, j);
-    return dot(q, key, layout.head_dim) * task.scale;
+    const Element* key = k + row_offset<Element>(layout, page_table, task.kv_head, j);
+    return (dot(q, key, layout.head_dim) * task.scale) * row_scale(key, layout.head_dim);
   };
 
   float greatest = -INFINITY;
@@ -49,8 +46,8 @@ void attend_row(float* out, const float* q, int64_t pos, const AttendTask& task,
 
   for (int64_t i = 0; i < layout.head_dim; ++i) out[i] = 0.0F;
   for (int64_t j = begin; j <= pos; ++j) {
-    const float p = std::exp(score(j) - greatest) / sum;
-    const Element* value = cached_row(v, layout, page_table, task.kv_head, j);
+    const Element* value = v + row_offset<Element>(layout, page_table, task.kv_head, j);
+    const float p = std::exp(score(j) - greatest) / sum * row_scale(value, layout.head_dim);
     for (int64_t i = 0; i < layout.head_dim; ++i) out[i] += p * widen(value[i]);
   }
 }
@@ -76,6 +73,11 @@ void attend_f32(const AttendTask& task, const KvLayout& layout, const float* k, 
 
 void attend_bf16(const AttendTask& task, const KvLayout& layout, const uint16_t* k,
                  const uint16_t* v, const uint32_t* page_table) {
+  attend(task, layout, k, v, page_table);
+}
+
+void attend_int8(const AttendTask& task, const KvLayout& layout, const int8_t* k, const int8_t* v,
+                 const uint32_t* page_table) {
   attend(task, layout, k, v, page_table);
 }
 

@@ -1,8 +1,8 @@
 // Oracle of linear_quantized.hpp: one output at a time, block by block.
-#include <bit>
 #include <cmath>
 #include <cstring>
 
+#include <kernels/int8_levels.hpp>
 #include <kernels/linear_quantized.hpp>
 #include <kernels/packed_rows.hpp>
 
@@ -15,19 +15,6 @@ int64_t quantized_row_bytes(int64_t k_len) {
 namespace ref {
 namespace {
 
-constexpr float kLeastGreatest = 0x1p-100F;  // below it 127 / max could overflow
-constexpr float kRound = 0x1.8p+23F;  // x + kRound - kRound: nearest whole number, ties to even
-
-/// max |x| of a block; an infinity or a NaN wins over every number.
-float greatest_magnitude(const float* x) {
-  uint32_t greatest = 0;
-  for (int64_t i = 0; i < kQuantBlock; ++i) {
-    const uint32_t magnitude = std::bit_cast<uint32_t>(x[i]) & 0x7FFFFFFFU;
-    greatest = magnitude > greatest ? magnitude : greatest;
-  }
-  return std::bit_cast<float>(greatest);
-}
-
 void quantize_row(uint8_t* row, const float* x, int64_t k_len) {
   if (k_len == 0) return;  // the row may be null
   std::memset(row, 0, static_cast<size_t>(quantized_row_bytes(k_len)));
@@ -36,13 +23,9 @@ void quantize_row(uint8_t* row, const float* x, int64_t k_len) {
   auto* scale = reinterpret_cast<float*>(row + 3 * k_len);
   auto* sum = reinterpret_cast<int32_t*>(scale + k_len / kQuantBlock);
   for (int64_t b = 0; b < k_len / kQuantBlock; ++b) {
-    const float greatest = greatest_magnitude(x + b * kQuantBlock);
-    if (greatest < kLeastGreatest) continue;
-    scale[b] = greatest / 127.0F;
-    if (!std::isfinite(greatest)) continue;
-    const float inverse = 127.0F / greatest;
-    for (int64_t k = b * kQuantBlock; k < (b + 1) * kQuantBlock; ++k) {
-      q[k] = static_cast<int8_t>((x[k] * inverse + kRound) - kRound);
+    const int64_t begin = b * kQuantBlock;
+    scale[b] = int8_levels(q + begin, x + begin, kQuantBlock);
+    for (int64_t k = begin; k < begin + kQuantBlock; ++k) {
       q16[k] = q[k];
       sum[b] += q[k];
     }

@@ -48,9 +48,17 @@ using AttendF32Fn = void(const AttendTask& task, const KvLayout& layout, const f
 using AttendBf16Fn = void(const AttendTask& task, const KvLayout& layout, const uint16_t* k,
                           const uint16_t* v, const uint32_t* page_table);
 
+/// The same over a cache of int8 with a scale a row, each product rounded:
+///   score[j] = ((sum_i q[t, h, i] * k[j, i]) * scale) * k_scale[j]
+///   out[t, h, :] = sum_j (weight[j] * v_scale[j]) * v[j, :], with the weights of the softmax
+/// in the order of the other caches, which are this one with scales of 1.
+using AttendInt8Fn = void(const AttendTask& task, const KvLayout& layout, const int8_t* k,
+                          const int8_t* v, const uint32_t* page_table);
+
 namespace ref {
 AttendF32Fn attend_f32;
 AttendBf16Fn attend_bf16;
+AttendInt8Fn attend_int8;
 }  // namespace ref
 
 }  // namespace dovetail::kernels

@@ -55,8 +55,10 @@ struct CpuKernels {
   UnpackRowFn* unpack_row_int4q;
   AttendF32Fn* attend_f32;
   AttendBf16Fn* attend_bf16;
+  AttendInt8Fn* attend_int8;
   CacheWriteF32Fn* cache_write_f32;
   CacheWriteBf16Fn* cache_write_bf16;
+  CacheWriteInt8Fn* cache_write_int8;
   RmsNormFn* rms_norm;
   RopeTableFn* rope_table;
   RopeHalfSplitFn* rope_half_split;

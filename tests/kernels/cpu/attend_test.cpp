@@ -8,6 +8,8 @@
 
 #include <gtest/gtest.h>
 
+#include <kernels/cached_rows.hpp>
+
 #include "tests/kernels/variants.hpp"
 
 namespace dovetail::kernels {
@@ -30,7 +32,7 @@ template <class Element>
 class Cache {
  public:
   explicit Cache(const Setting& s)
-      : layout_{kKvHeads, s.head_dim, s.page_len, kKvHeads * s.page_len * s.head_dim + 5} {
+      : layout_{kKvHeads, s.head_dim, s.page_len, kKvHeads * s.page_len * row_len(s) + kGap} {
     const int64_t n_pages = (s.kv_len + s.page_len - 1) / s.page_len;
     for (int64_t i = 0; i < n_pages; ++i) {
       page_table_.push_back(static_cast<uint32_t>(n_pages - i));  // page 0 is nobody's
@@ -53,9 +55,16 @@ class Cache {
   const Element* v() const { return v_.data(); }
 
  private:
+  static constexpr int64_t kGap = kHasScale<Element> ? 20 : 5;  // elements after each page
+
+  static int64_t row_len(const Setting& s) {
+    return kHasScale<Element> ? int8_row_bytes(s.head_dim) : s.head_dim;
+  }
   static Element nan() {
     if constexpr (std::is_same_v<Element, float>) {
       return std::numeric_limits<float>::quiet_NaN();
+    } else if constexpr (std::is_same_v<Element, int8_t>) {
+      return -1;  // four of them are a scale of NaN
     } else {
       return 0x7FC0;
     }
@@ -66,6 +75,9 @@ class Cache {
     if constexpr (std::is_same_v<Element, float>) {
       ref::cache_write_f32(pages.data(), layout_, page_table_.data(), first, from, row_len,
                            end - first);
+    } else if constexpr (std::is_same_v<Element, int8_t>) {
+      ref::cache_write_int8(pages.data(), layout_, page_table_.data(), first, from, row_len,
+                            end - first);
     } else {
       ref::cache_write_bf16(pages.data(), layout_, page_table_.data(), first, from, row_len,
                             end - first);
@@ -82,6 +94,9 @@ template <class Element>
 void attend(const CpuKernels* row, const AttendTask& task, const Cache<Element>& cache) {
   if constexpr (std::is_same_v<Element, float>) {
     AttendF32Fn* fn = row != nullptr ? row->attend_f32 : ref::attend_f32;
+    fn(task, cache.layout(), cache.k(), cache.v(), cache.page_table());
+  } else if constexpr (std::is_same_v<Element, int8_t>) {
+    AttendInt8Fn* fn = row != nullptr ? row->attend_int8 : ref::attend_int8;
     fn(task, cache.layout(), cache.k(), cache.v(), cache.page_table());
   } else {
     AttendBf16Fn* fn = row != nullptr ? row->attend_bf16 : ref::attend_bf16;
@@ -178,6 +193,10 @@ TEST(Attend, MatchesReferenceOverABf16Cache) {
   expect_near_reference<uint16_t>();
 }
 
+TEST(Attend, MatchesReferenceOverAnInt8Cache) {
+  expect_near_reference<int8_t>();
+}
+
 TEST(Attend, GivesTheSameBitsHoweverAFloatPromptIsCut) {
   expect_same_bits_in_any_chunk<float>();
 }
@@ -186,15 +205,44 @@ TEST(Attend, GivesTheSameBitsHoweverABf16PromptIsCut) {
   expect_same_bits_in_any_chunk<uint16_t>();
 }
 
-TEST(Attend, GivesTheSameBitsAtAnyPageLength) {
+TEST(Attend, GivesTheSameBitsHoweverAnInt8PromptIsCut) {
+  expect_same_bits_in_any_chunk<int8_t>();
+}
+
+template <class Element>
+void expect_same_bits_at_any_page_length() {
   for (const CpuKernels* row : variants()) {
-    const std::vector<float> expected = run<uint16_t>(row, {.kv_len = 300, .n_tokens = 50}, 50);
+    const std::vector<float> expected = run<Element>(row, {.kv_len = 300, .n_tokens = 50}, 50);
     for (const int64_t page_len : {1, 5, 64, 100, 512}) {
       const Setting s{.page_len = page_len, .kv_len = 300, .n_tokens = 50};
-      const std::vector<float> out = run<uint16_t>(row, s, 50);
+      const std::vector<float> out = run<Element>(row, s, 50);
       EXPECT_TRUE(same_bits(out.data(), expected.data(), static_cast<int64_t>(out.size())))
           << row->name << " page_len " << page_len;
     }
+  }
+}
+
+TEST(Attend, GivesTheSameBitsAtAnyPageLength) {
+  expect_same_bits_at_any_page_length<uint16_t>();
+  expect_same_bits_at_any_page_length<int8_t>();
+}
+
+TEST(Attend, ReadsRowsOfZerosInAnInt8Cache) {
+  const KvLayout layout{1, 8, 16, int8_row_bytes(8) * 16};
+  const std::vector<uint32_t> page_table = {0};
+  std::vector<int8_t> k(static_cast<size_t>(layout.page_stride));
+  std::vector<int8_t> v(k.size());
+  std::vector<float> values(16, 0.0F);  // position 0 is zeros, position 1 sixes
+  std::fill_n(values.begin() + 8, 8, 6.0F);
+  ref::cache_write_int8(v.data(), layout, page_table.data(), 0, values.data(), 8, 2);
+  const std::vector<float> zeros(16, 0.0F);
+  ref::cache_write_int8(k.data(), layout, page_table.data(), 0, zeros.data(), 8, 2);
+  const std::vector<float> q(8, 1000.0F);
+  for (const CpuKernels* row : variants()) {
+    std::vector<float> out(8);
+    row->attend_int8({out.data(), 8, q.data(), 8, 1, 1, 0, 1, INT64_MAX, 1.0F}, layout, k.data(),
+                     v.data(), page_table.data());
+    for (const float value : out) EXPECT_FLOAT_EQ(value, 3.0F) << row->name;
   }
 }
 

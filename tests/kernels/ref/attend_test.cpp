@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <kernels/cached_rows.hpp>
+
 namespace dovetail::kernels {
 namespace {
 
@@ -50,6 +52,24 @@ TEST(AttendReference, LetsHeadsOfAGroupShareTheirKeys) {
   const std::vector<float> out = attend({50, 0, 0, 50}, 1, 1, 2, INT64_MAX);
   EXPECT_FLOAT_EQ(out[0], 1.0F);
   EXPECT_FLOAT_EQ(out[2], 10.0F);
+}
+
+TEST(AttendReference, MultipliesLevelsWithTheScaleOfTheirRow) {
+  const KvLayout layout{1, 2, 2, 2 * int8_row_bytes(2)};
+  const uint32_t page_table[] = {0};
+  std::vector<int8_t> k(static_cast<size_t>(layout.page_stride));
+  std::vector<int8_t> v(k.size());
+  const float keys[] = {254, 0, 0, 127};  // levels of 127, scales 2 and 1
+  const float values[] = {127, -63.5F, 3,
+                          0};  // levels 127, -64 (a tie) with 1; 127, 0 with 3 / 127
+  ref::cache_write_int8(k.data(), layout, page_table, 0, keys, 2, 2);
+  ref::cache_write_int8(v.data(), layout, page_table, 0, values, 2, 2);
+  const float q[] = {std::log(3.0F) / 127.0F, 0};  // times key 0: log 9, at a scale of 0.5 log 3
+  std::vector<float> out(2);
+  ref::attend_int8({out.data(), 2, q, 2, 1, 1, 0, 1, INT64_MAX, 0.5F}, layout, k.data(), v.data(),
+                   page_table);
+  EXPECT_FLOAT_EQ(out[0], 0.75F * 127.0F + 0.25F * 3.0F);
+  EXPECT_FLOAT_EQ(out[1], 0.75F * -64.0F);
 }
 
 }  // namespace

@@ -24,6 +24,7 @@
 #include <thread>
 #include <vector>
 
+#include <kernels/cached_rows.hpp>
 #include <kernels/cpu.hpp>
 
 namespace {
@@ -378,13 +379,25 @@ void bench_quantize(const Bench& bench) {
               1e9 * best(seconds) / (512 * kLen));
 }
 
+void attend(const CpuKernels& kernels, const AttendTask& task, const KvLayout& layout,
+            const uint16_t* k, const uint16_t* v, const uint32_t* page_table) {
+  kernels.attend_bf16(task, layout, k, v, page_table);
+}
+void attend(const CpuKernels& kernels, const AttendTask& task, const KvLayout& layout,
+            const int8_t* k, const int8_t* v, const uint32_t* page_table) {
+  kernels.attend_int8(task, layout, k, v, page_table);
+}
+
 /// One step's attention of the whole model: 28 layers of 8 kv heads with 2 query heads each.
+template <class Element>
 void bench_attend(const Bench& bench, int64_t context, int64_t n_tokens) {
   constexpr int64_t kLayers = 28;
-  const KvLayout layout{8, 128, 16, int64_t{8} * 128 * 16};
+  constexpr bool kIsInt8 = dovetail::kernels::kHasScale<Element>;
+  const int64_t row_len = kIsInt8 ? dovetail::kernels::int8_row_bytes(128) : 128;
+  const KvLayout layout{8, 128, 16, int64_t{8} * row_len * 16};
   const int64_t n_pages = (context + layout.page_len - 1) / layout.page_len;
   const int64_t layer_len = n_pages * layout.page_stride;
-  const auto n_bytes = static_cast<int64_t>(sizeof(uint16_t)) * layer_len * kLayers * 2;
+  const auto n_bytes = static_cast<int64_t>(sizeof(Element)) * layer_len * kLayers * 2;
   const Memory cache(static_cast<size_t>(n_bytes), false);
   std::vector<uint32_t> page_table(static_cast<size_t>(n_pages));
   for (int64_t i = 0; i < n_pages; ++i) {
@@ -399,11 +412,11 @@ void bench_attend(const Bench& bench, int64_t context, int64_t n_tokens) {
     read.push_back(read_seconds(bench, cache.as<void>(), n_bytes));
     const auto pass = [&](int lane, int n_lanes) {
       for (int64_t layer = 0; layer < kLayers; ++layer) {
-        const uint16_t* k = cache.as<uint16_t>() + 2 * layer * layer_len;
+        const Element* k = cache.as<Element>() + 2 * layer * layer_len;
         for (int64_t g = lane; g < layout.n_kv_heads; g += n_lanes) {
           const AttendTask task{out.data(),         16 * 128, q.data(), 16 * 128,  n_tokens,
                                 context - n_tokens, g,        2,        INT64_MAX, 0.088F};
-          bench.kernels.attend_bf16(task, layout, k, k + layer_len, page_table.data());
+          attend(bench.kernels, task, layout, k, k + layer_len, page_table.data());
         }
       }
     };
@@ -413,11 +426,12 @@ void bench_attend(const Bench& bench, int64_t context, int64_t n_tokens) {
   const double pairs = static_cast<double>(n_tokens) * static_cast<double>(context) -
                        static_cast<double>(n_tokens * (n_tokens - 1)) / 2;
   std::printf(
-      "attend  bf16 %d threads  context %4ld  %3ld tokens  %6.2f GB/s of %6.2f read = %3.0f %%"
+      "attend  %s %d threads  context %4ld  %3ld tokens  %6.2f GB/s of %6.2f read = %3.0f %%"
       "  %6.1f GFLOP/s  %.2f ms\n",
-      bench.n_threads, static_cast<long>(context), static_cast<long>(n_tokens),
-      bytes / best(seconds) * 1e-9, bytes / best(read) * 1e-9, 100 * best(read) / best(seconds),
-      4e-9 * pairs * 128 * 16 * kLayers / best(seconds), 1e3 * best(seconds));
+      kIsInt8 ? "int8" : "bf16", bench.n_threads, static_cast<long>(context),
+      static_cast<long>(n_tokens), bytes / best(seconds) * 1e-9, bytes / best(read) * 1e-9,
+      100 * best(read) / best(seconds), 4e-9 * pairs * 128 * 16 * kLayers / best(seconds),
+      1e3 * best(seconds));
 }
 
 void bench_pointwise(const Bench& bench) {
@@ -507,9 +521,12 @@ int main(int argc, char** argv) {
   }
   if (wanted("quantize")) bench_quantize(bench);
   if (wanted("attend")) {
-    bench_attend(bench, 2048, 1);
-    bench_attend(bench, 2048, 64);
-    bench_attend(bench, 512, 512);
+    bench_attend<uint16_t>(bench, 2048, 1);
+    bench_attend<int8_t>(bench, 2048, 1);
+    bench_attend<uint16_t>(bench, 2048, 64);
+    bench_attend<int8_t>(bench, 2048, 64);
+    bench_attend<uint16_t>(bench, 512, 512);
+    bench_attend<int8_t>(bench, 512, 512);
   }
   if (wanted("pointwise")) bench_pointwise(bench);
   return 0;

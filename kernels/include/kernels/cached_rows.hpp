@@ -1,0 +1,52 @@
+// Where a cached row lies, and the scale of a row of int8: what the writers and readers of
+// kv_cache.hpp share.
+//
+// Everything here is static: an ISA file must define no symbol that the linker could take for a
+// file that runs on other machines (a test finds no weak symbols).
+#pragma once
+
+#include <stdint.h>
+#include <string.h>
+
+#include <kernels/kv_cache.hpp>
+
+namespace dovetail::kernels {
+
+/// Whether rows of this element carry a scale.
+template <class Element>
+constexpr bool kHasScale = false;
+template <>
+constexpr bool kHasScale<int8_t> = true;
+
+/// Bytes of the levels of a row of int8, the zeros after them included.
+static inline int64_t int8_level_bytes(int64_t head_dim) {
+  return (head_dim + 3) / 4 * 4;
+}
+
+/// Bytes of a row of int8.
+static inline int64_t int8_row_bytes(int64_t head_dim) {
+  return int8_level_bytes(head_dim) + static_cast<int64_t>(sizeof(float));
+}
+
+/// Elements from the base to the row of one head at one position.
+template <class Element>
+static inline int64_t row_offset(const KvLayout& layout, const uint32_t* page_table,
+                                 int64_t kv_head, int64_t pos) {
+  const int64_t row_len = kHasScale<Element> ? int8_row_bytes(layout.head_dim) : layout.head_dim;
+  const int64_t row = kv_head * layout.page_len + pos % layout.page_len;
+  return page_table[pos / layout.page_len] * layout.page_stride + row * row_len;
+}
+
+/// What the numbers of a row are multiplied with.
+template <class Element>
+static inline float row_scale(const Element* row, int64_t head_dim) {
+  if constexpr (kHasScale<Element>) {
+    float scale;
+    memcpy(&scale, row + int8_level_bytes(head_dim), sizeof scale);
+    return scale;
+  } else {
+    return 1.0F;
+  }
+}
+
+}  // namespace dovetail::kernels
