@@ -81,7 +81,7 @@ Section kv_cache() {
       "kv_cache",
       "the cache of keys and values",
       {one_of(key("dtype", Type::kString, "auto: float32 for float32 weights, else bf16"),
-              {"auto", "float32", "bf16"}),
+              {"auto", "float32", "bf16", "int8"}),
        at_least(key("block_len", Type::kInt, "tokens per block, default: the backend's wish"), 1),
        at_least(key("max_tokens", Type::kInt,
                     "tokens in all sequences together, default: one context and a block for each "

@@ -43,7 +43,7 @@ struct Settings {
     int32_t weight_cache_gib = 0;  // bound of the cache of packed weights; 0: none
   };
   struct KvCache {
-    std::string dtype;                 // "auto", "float32", "bf16"
+    std::string dtype;                 // "auto", "float32", "bf16", "int8"
     std::optional<int32_t> block_len;  // tokens per block
     std::optional<int64_t> max_tokens;
   };

@@ -14,6 +14,19 @@ namespace {
 // The longest text that is planned for when the config does not say.
 constexpr int64_t kDefaultContext = 4096;
 
+// What kv_cache.dtype calls them; f16 only where auto takes what the backend asks for.
+struct KvDtype {
+  std::string_view name;
+  uint32_t dtype;
+};
+constexpr KvDtype kKvDtypes[] = {{"float32", DVT_F32}, {"bf16", DVT_BF16}, {"f16", DVT_F16}, {"int8", DVT_I8_SCALED}};
+
+std::string kv_dtype_name(uint32_t dtype) {
+  for (const KvDtype& d : kKvDtypes)
+    if (d.dtype == dtype) return std::string(d.name);
+  return "dtype " + std::to_string(dtype);
+}
+
 const Node* find_string(const Node& map, std::string_view key) {
   const Node* n = map.find(key);
   return n && n->is_string() ? n : nullptr;
@@ -226,9 +239,9 @@ Status Model::plan(const ModelLoad& in) {
     if (max_seq_len_ > info_.max_seq_len)
       return invalid("context is " + std::to_string(max_seq_len_) + ", the model was made for at most " + std::to_string(info_.max_seq_len));
   }
-  if (s.kv_cache.dtype == "float32") kv_dtype_ = DVT_F32;
-  else if (s.kv_cache.dtype == "bf16") kv_dtype_ = DVT_BF16;
-  else kv_dtype_ = weights_.is_float32() ? uint32_t{DVT_F32} : backend_info_.kv_dtype;
+  kv_dtype_ = weights_.is_float32() ? uint32_t{DVT_F32} : backend_info_.kv_dtype;
+  for (const KvDtype& d : kKvDtypes)
+    if (s.kv_cache.dtype == d.name) kv_dtype_ = d.dtype;
   block_len_ = static_cast<uint32_t>(s.kv_cache.block_len.value_or(static_cast<int32_t>(backend_info_.preferred_page_len)));
   n_slots_ = static_cast<uint32_t>(s.scheduler.max_seqs);
   const auto n_tokens = static_cast<uint64_t>(s.kv_cache.max_tokens.value_or(max_seq_len_));
@@ -262,7 +275,7 @@ Status Model::plan(const ModelLoad& in) {
   if (weights_.packed_bytes() > 0) memory_.items.push_back({"weights, repacked", weights_.packed_bytes(), weights_.formats_text(false) + ", in the layout of " + backend_name_});
   memory_.items.push_back({"KV cache", per_block * n_blocks_,
                            std::to_string(memory_.n_tokens) + " tokens at " + bytes_text(memory_.bytes_per_token) + " (" +
-                               (kv_dtype_ == DVT_F32 ? "float32" : "bf16") + ")"});
+                               kv_dtype_name(kv_dtype_) + ")"});
   if (per_slot > 0) memory_.items.push_back({"fixed states", per_slot * n_slots_, std::to_string(n_slots_) + " sequences"});
   memory_.items.push_back({"workspace", workspace + logits, "steps of up to " + std::to_string(compile_options_.max_tokens) + " tokens, " +
                                                                 std::to_string(n_slots_) + " rows of logits"});

@@ -268,37 +268,40 @@ TEST_P(BackendContract, FileFormatsGoByRowsAndAreReadBack) {
 }
 
 TEST_P(BackendContract, TakesTheMemoryThatItEstimates) {
-  BackendRig rig(*plugin_);
-  const dvt_graph view = rig.graph().view();
-  const dvt_compile_options options = rig.compile_options();
-  uint64_t page = 0, slot = 0, workspace = 0, again[3];
-  Frame call;
-  expect_ok(table_->estimate(rig.context(), call, &view, &options, DVT_F32, BackendRig::kPageLen,
-                             &page, &slot, &workspace),
-            call, "estimate");
-  expect_ok(table_->estimate(rig.context(), call, &view, &options, DVT_F32, BackendRig::kPageLen,
-                             &again[0], &again[1], &again[2]),
-            call, "estimate");
-  EXPECT_EQ(std::tie(page, slot, workspace), std::tie(again[0], again[1], again[2]));
-  EXPECT_GE(page, rig.n_states() * rig.row_bytes() * BackendRig::kPageLen)
-      << "the rows of a page do not fit in it";
-  EXPECT_EQ(slot, 0u) << "there are no states by sequence";
-  rig.load();
-  uint64_t need = 0;
-  (void)table_->mem(rig.context(), call, nullptr, 0, &need);
-  std::vector<dvt_mem_row> rows(need);
-  for (dvt_mem_row& r : rows) r.struct_size = sizeof r;
-  expect_ok(table_->mem(rig.context(), call, rows.data(), rows.size(), &need), call, "mem");
-  uint64_t states = 0, work = 0;
-  for (const dvt_mem_row& r : rows) {
-    EXPECT_LE(r.live, r.peak);
-    if (r.tag == DVT_MEM_STATE) states += r.live;
-    if (r.tag == DVT_MEM_WORKSPACE) work += r.live;
-  }
-  EXPECT_EQ(states, page * BackendRig::kPages + slot * BackendRig::kSlots);
-  EXPECT_LE(work, workspace);
-  if (need > 0) {
-    EXPECT_EQ(table_->mem(rig.context(), call, rows.data(), need - 1, &need), DVT_ETOOSMALL);
+  for (const uint32_t kv_dtype : kKvDtypes) {
+    SCOPED_TRACE("cache " + std::to_string(kv_dtype));
+    BackendRig rig(*plugin_, {.kv_dtype = kv_dtype});
+    const dvt_graph view = rig.graph().view();
+    const dvt_compile_options options = rig.compile_options();
+    uint64_t page = 0, slot = 0, workspace = 0, again[3];
+    Frame call;
+    expect_ok(table_->estimate(rig.context(), call, &view, &options, kv_dtype, BackendRig::kPageLen,
+                               &page, &slot, &workspace),
+              call, "estimate");
+    expect_ok(table_->estimate(rig.context(), call, &view, &options, kv_dtype, BackendRig::kPageLen,
+                               &again[0], &again[1], &again[2]),
+              call, "estimate");
+    EXPECT_EQ(std::tie(page, slot, workspace), std::tie(again[0], again[1], again[2]));
+    EXPECT_GE(page, rig.n_states() * rig.row_bytes() * BackendRig::kPageLen)
+        << "the rows of a page do not fit in it";
+    EXPECT_EQ(slot, 0u) << "there are no states by sequence";
+    rig.load();
+    uint64_t need = 0;
+    (void)table_->mem(rig.context(), call, nullptr, 0, &need);
+    std::vector<dvt_mem_row> rows(need);
+    for (dvt_mem_row& r : rows) r.struct_size = sizeof r;
+    expect_ok(table_->mem(rig.context(), call, rows.data(), rows.size(), &need), call, "mem");
+    uint64_t states = 0, work = 0;
+    for (const dvt_mem_row& r : rows) {
+      EXPECT_LE(r.live, r.peak);
+      if (r.tag == DVT_MEM_STATE) states += r.live;
+      if (r.tag == DVT_MEM_WORKSPACE) work += r.live;
+    }
+    EXPECT_EQ(states, page * BackendRig::kPages + slot * BackendRig::kSlots);
+    EXPECT_LE(work, workspace);
+    if (need > 0) {
+      EXPECT_EQ(table_->mem(rig.context(), call, rows.data(), need - 1, &need), DVT_ETOOSMALL);
+    }
   }
 }
 
@@ -328,12 +331,15 @@ TEST_P(BackendContract, NativeOpsEqualTheirDefinitions) {
   expect_near(x, expected, kBound, "native against defined");
 }
 
-TEST_P(BackendContract, ComputesNearlyTheSameOverACacheInBf16) {
+TEST_P(BackendContract, ComputesNearlyTheSameOverASmallerCache) {
   const std::vector<int32_t> tokens = some_tokens(23, 3);
-  BackendRig rig(*plugin_, {.kv_dtype = DVT_BF16});
-  rig.load();
-  Sequence s = rig.sequence();
-  expect_near(rig.run({{&s, tokens}}), small_model().answer(tokens).logits, 5e-2, "bf16 cache");
+  for (const uint32_t kv_dtype : {uint32_t{DVT_BF16}, uint32_t{DVT_I8_SCALED}}) {
+    BackendRig rig(*plugin_, {.kv_dtype = kv_dtype});
+    rig.load();
+    Sequence s = rig.sequence();
+    expect_near(rig.run({{&s, tokens}}), small_model().answer(tokens).logits, 5e-2,
+                "cache " + std::to_string(kv_dtype));
+  }
 }
 
 TEST_P(BackendContract, ShowsObservedValues) {
@@ -389,7 +395,7 @@ TEST_P(BackendContract, ShowsObservedValuesThatAreViewsOfOthers) {
 }
 
 TEST_P(BackendContract, GivesTheSameBytesAloneInABatchAndInPieces) {
-  for (const uint32_t kv_dtype : {uint32_t{DVT_F32}, uint32_t{DVT_BF16}})
+  for (const uint32_t kv_dtype : kKvDtypes)
     for (const char* format : {"float32", "bf16"}) {
       SCOPED_TRACE(std::string(format) + ", cache " + std::to_string(kv_dtype));
       const std::vector<int32_t> a = some_tokens(19, 5), b = some_tokens(7, 6),
@@ -433,22 +439,25 @@ TEST_P(BackendContract, GivesTheSameBytesAloneInABatchAndInPieces) {
 // lanes and cannot on 3.
 TEST_P(BackendContract, GivesTheSameBytesOnAnyNumberOfLanes) {
   const std::vector<int32_t> a = some_tokens(19, 5), b = some_tokens(7, 6);
-  std::vector<Rows> together, stepwise;
-  for (const uint32_t n_lanes : {1u, 2u, 3u, 4u, 7u}) {
-    ContractHost host(n_lanes);
-    LoadedPlugin* const plugin = host.load(GetParam());
-    ASSERT_NE(plugin, nullptr);
-    BackendRig rig(*plugin, RigOptions{.format = "bf16"});
-    rig.load();
-    Sequence x = rig.sequence(20), y = rig.sequence(20), z = rig.sequence(20);
-    together.push_back(rig.run({{&x, a}, {&y, b}}));
-    stepwise.push_back(rig.run_chunked(z, a, 1));
-    expect_same_bytes(together.back(), together.front(),
-                      std::to_string(n_lanes) + " lanes, a batch");
-    expect_same_bytes(stepwise.back(), stepwise.front(),
-                      std::to_string(n_lanes) + " lanes, token by token");
-    expect_same_bytes(stepwise.back(), rows_between(together.back(), 0, a.size()),
-                      std::to_string(n_lanes) + " lanes");
+  for (const uint32_t kv_dtype : kKvDtypes) {
+    SCOPED_TRACE("cache " + std::to_string(kv_dtype));
+    std::vector<Rows> together, stepwise;
+    for (const uint32_t n_lanes : {1u, 2u, 3u, 4u, 7u}) {
+      ContractHost host(n_lanes);
+      LoadedPlugin* const plugin = host.load(GetParam());
+      ASSERT_NE(plugin, nullptr);
+      BackendRig rig(*plugin, RigOptions{.format = "bf16", .kv_dtype = kv_dtype});
+      rig.load();
+      Sequence x = rig.sequence(20), y = rig.sequence(20), z = rig.sequence(20);
+      together.push_back(rig.run({{&x, a}, {&y, b}}));
+      stepwise.push_back(rig.run_chunked(z, a, 1));
+      expect_same_bytes(together.back(), together.front(),
+                        std::to_string(n_lanes) + " lanes, a batch");
+      expect_same_bytes(stepwise.back(), stepwise.front(),
+                        std::to_string(n_lanes) + " lanes, token by token");
+      expect_same_bytes(stepwise.back(), rows_between(together.back(), 0, a.size()),
+                        std::to_string(n_lanes) + " lanes");
+    }
   }
 }
 
@@ -562,7 +571,7 @@ TEST_P(BackendContract, TakesATokenFromAnEarlierStep) {
 // ---------------------------------------------------------------- states
 
 TEST_P(BackendContract, ExportedRowsImportedElsewhereGoOnTheSame) {
-  for (const uint32_t kv_dtype : {uint32_t{DVT_F32}, uint32_t{DVT_BF16}}) {
+  for (const uint32_t kv_dtype : kKvDtypes) {
     const std::vector<int32_t> tokens = some_tokens(15, 11);
     const std::vector<int32_t> head(tokens.begin(), tokens.begin() + 11),
         tail(tokens.begin() + 11, tokens.end());
@@ -617,6 +626,42 @@ TEST_P(BackendContract, ExportsWhatEveryOtherBackendExports) {
         ASSERT_NEAR(x, y, 1e-4) << built.name << ", state " << state << ", element "
                                 << i / sizeof(float);
       }
+    }
+  }
+}
+
+// The numbers of an exported row of DVT_I8_SCALED, head after head.
+std::vector<float> scaled_numbers(const BackendRig& rig, const std::vector<uint8_t>& rows) {
+  std::vector<float> out;
+  for (size_t at = 0; at < rows.size(); at += rig.head_bytes()) {
+    float scale = 0;
+    std::memcpy(&scale, &rows[at + rig.head_bytes() - sizeof scale], sizeof scale);
+    for (size_t i = 0; i < SmallModel::kHead; ++i)
+      out.push_back(static_cast<float>(static_cast<int8_t>(rows[at + i])) * scale);
+  }
+  return out;
+}
+TEST_P(BackendContract, ScalesEachHeadOfAnInt8Cache) {
+  const std::vector<int32_t> tokens = some_tokens(15, 12);
+  BackendRig rig(*plugin_, {.kv_dtype = DVT_I8_SCALED}), plain(*plugin_);
+  rig.load();
+  plain.load();
+  Sequence s = rig.sequence(20), t = plain.sequence(20);
+  (void)rig.run({{&s, tokens}});
+  (void)plain.run({{&t, tokens}});
+  for (uint32_t state = 0; state < 2; ++state) {  // of the first layer: nothing was cached before
+    const std::vector<float> got = scaled_numbers(rig, rig.exported(state, s, 0, 15));
+    const std::vector<uint8_t> bytes = plain.exported(state, t, 0, 15);
+    std::vector<float> expected(got.size());
+    ASSERT_EQ(bytes.size(), expected.size() * sizeof(float));
+    std::memcpy(expected.data(), bytes.data(), bytes.size());
+    for (size_t row = 0; row < got.size(); row += SmallModel::kHead) {
+      float greatest = 0;
+      for (size_t i = 0; i < SmallModel::kHead; ++i)
+        greatest = std::max(greatest, std::fabs(expected[row + i]));
+      for (size_t i = 0; i < SmallModel::kHead; ++i)
+        ASSERT_NEAR(got[row + i], expected[row + i], 0.5001f * greatest / 127.0f)
+            << "state " << state << ", row " << row / SmallModel::kHead << ", element " << i;
     }
   }
 }
@@ -711,6 +756,24 @@ TEST_P(BackendContract, KeepsStatesOfFixedSizeApart) {
   expect_ok(fixed(true, 2, later), call, "import_state");
   expect_ok(table_->restore(rig.context(), call, 2, 0), call, "restore");
   EXPECT_EQ(content(2), filled(3));
+}
+
+// A block of fixed size has no rows that could carry scales.
+TEST_P(BackendContract, KeepsActivationsOfFixedSizeAsFloatsBesideAnInt8Cache) {
+  BackendRig rig(*plugin_);
+  dvt_state_spec spec = rig.graph().states().front();
+  spec.kind = DVT_STATE_FIXED;
+  Frame call;
+  const dvt_code code = table_->alloc_states(rig.context(), call, &spec, 1, DVT_I8_SCALED,
+                                             BackendRig::kPageLen, 4, BackendRig::kSlots);
+  if (code == DVT_EUNSUPPORTED) {
+    EXPECT_FALSE(call.reason().empty());
+    GTEST_SKIP() << GetParam().name << " has no states of fixed size";
+  }
+  expect_ok(code, call, "alloc_states");
+  std::vector<uint8_t> data(SmallModel::kKvHeads * SmallModel::kHead * sizeof(float), 7);
+  Sequence s;
+  expect_ok(rig.transfer(call, true, 0, s, 0, 0, data), call, "import_state");
 }
 
 TEST_P(BackendContract, RefusesStatesOfUnknownKind) {

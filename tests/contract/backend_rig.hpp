@@ -36,6 +36,9 @@ struct Part {
 };
 using Rows = std::vector<std::vector<float>>;
 
+/// Every cache that a config can ask for.
+inline constexpr uint32_t kKvDtypes[] = {DVT_F32, DVT_BF16, DVT_I8_SCALED};
+
 /// What a rig may do otherwise.
 struct RigOptions {
   std::string format = "float32";  // of the weights
@@ -295,10 +298,13 @@ class BackendRig {
     return in ? table_->import_state(context_, call, &chunk)
               : table_->export_state(context_, call, &chunk);
   }
-  uint64_t row_bytes() const {
-    return uint64_t{SmallModel::kKvHeads} * SmallModel::kHead *
-           (options_.kv_dtype == DVT_F32 ? 4 : 2);
+  /// Of one head's keys or values of one token.
+  uint64_t head_bytes() const {
+    constexpr uint64_t kScale = sizeof(float);
+    if (options_.kv_dtype == DVT_I8_SCALED) return (SmallModel::kHead + 3) / 4 * 4 + kScale;
+    return uint64_t{SmallModel::kHead} * (options_.kv_dtype == DVT_F32 ? 4 : 2);
   }
+  uint64_t row_bytes() const { return SmallModel::kKvHeads * head_bytes(); }
   std::vector<uint8_t> exported(uint32_t state, const Sequence& sequence, uint64_t row0,
                                 uint64_t rows) const {
     std::vector<uint8_t> out(rows * row_bytes());

@@ -262,9 +262,8 @@ void run_rope(const NodeRun& n, Lane lane, uint32_t) {
 // ---------------------------------------------------------------- the cache
 
 kernels::KvLayout layout_of(const HostStates::Slot& slot, uint32_t page_len) {
-  const int64_t element = static_cast<int64_t>(dtype_bytes(slot.dtype));
-  return {static_cast<int64_t>(slot.n_outer), static_cast<int64_t>(slot.row_bytes) / element, page_len,
-          static_cast<int64_t>(slot.page_bytes) / element};
+  return {static_cast<int64_t>(slot.n_outer), static_cast<int64_t>(slot.row_len), page_len,
+          static_cast<int64_t>(slot.page_bytes / slot.element_bytes)};
 }
 
 // Rows x of every sequence into a state: these heads of all rows, or all heads of the rows that are a
@@ -280,7 +279,8 @@ void write_rows(const NodeRun& n, size_t x_index, size_t state_index, Lane lane,
   const dvt_page_group& group = n.step->group(slot.group);
   const dvt_batch& b = *n.step->batch;
   const int64_t row = layout.n_kv_heads * layout.head_dim;
-  const int64_t first = own ? own->begin : 0, at = first * layout.page_len * layout.head_dim;
+  const int64_t first = own ? own->begin : 0;
+  uint8_t* const base = slot.data + static_cast<uint64_t>(first) * slot.outer_bytes;
   if (own) layout.n_kv_heads = own->end - own->begin;
   int64_t part = 0;
   for (uint32_t s = 0; s < b.n_seqs; ++s)
@@ -290,9 +290,11 @@ void write_rows(const NodeRun& n, size_t x_index, size_t state_index, Lane lane,
       const uint32_t* pages = group.pages + group.page_off[s];
       const float* rows = n.in[x_index].f32() + t * row + first * layout.head_dim;
       if (slot.dtype == DVT_BF16)
-        k(n).cache_write_bf16(reinterpret_cast<uint16_t*>(slot.data) + at, layout, pages, b.positions[t], rows, row, count);
+        k(n).cache_write_bf16(reinterpret_cast<uint16_t*>(base), layout, pages, b.positions[t], rows, row, count);
+      else if (slot.dtype == DVT_I8_SCALED)
+        k(n).cache_write_int8(reinterpret_cast<int8_t*>(base), layout, pages, b.positions[t], rows, row, count);
       else
-        k(n).cache_write_f32(reinterpret_cast<float*>(slot.data) + at, layout, pages, b.positions[t], rows, row, count);
+        k(n).cache_write_f32(reinterpret_cast<float*>(base), layout, pages, b.positions[t], rows, row, count);
     }
 }
 
@@ -330,6 +332,8 @@ void attend_units(const NodeRun& n, size_t k_index, size_t v_index, Lane lane, c
         if (key.dtype == DVT_BF16)
           k(n).attend_bf16(task, layout, reinterpret_cast<const uint16_t*>(key.data),
                           reinterpret_cast<const uint16_t*>(value.data), pages);
+        else if (key.dtype == DVT_I8_SCALED)
+          k(n).attend_int8(task, layout, reinterpret_cast<const int8_t*>(key.data), reinterpret_cast<const int8_t*>(value.data), pages);
         else
           k(n).attend_f32(task, layout, reinterpret_cast<const float*>(key.data),
                          reinterpret_cast<const float*>(value.data), pages);

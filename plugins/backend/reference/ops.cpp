@@ -99,9 +99,8 @@ void run_rope(const NodeRun& n, Lane, uint32_t) {
 }
 
 kernels::KvLayout layout_of(const HostStates::Slot& slot, uint32_t page_len) {
-  const int64_t element = static_cast<int64_t>(dtype_bytes(slot.dtype));
-  return {static_cast<int64_t>(slot.n_outer), static_cast<int64_t>(slot.row_bytes) / element, page_len,
-          static_cast<int64_t>(slot.page_bytes) / element};
+  return {static_cast<int64_t>(slot.n_outer), static_cast<int64_t>(slot.row_len), page_len,
+          static_cast<int64_t>(slot.page_bytes / slot.element_bytes)};
 }
 
 void run_cache_write(const NodeRun& n, Lane, uint32_t) {
@@ -118,6 +117,8 @@ void run_cache_write(const NodeRun& n, Lane, uint32_t) {
     const float* rows = n.in[0].f32() + first * row;
     if (slot.dtype == DVT_BF16)
       ref::cache_write_bf16(reinterpret_cast<uint16_t*>(slot.data), layout, pages, b.positions[first], rows, row, count);
+    else if (slot.dtype == DVT_I8_SCALED)
+      ref::cache_write_int8(reinterpret_cast<int8_t*>(slot.data), layout, pages, b.positions[first], rows, row, count);
     else
       ref::cache_write_f32(reinterpret_cast<float*>(slot.data), layout, pages, b.positions[first], rows, row, count);
   }
@@ -150,6 +151,8 @@ void run_attend(const NodeRun& n, Lane, uint32_t) {
       const uint32_t* pages = group.pages + group.page_off[s];
       if (k.dtype == DVT_BF16)
         ref::attend_bf16(task, layout, reinterpret_cast<const uint16_t*>(k.data), reinterpret_cast<const uint16_t*>(v.data), pages);
+      else if (k.dtype == DVT_I8_SCALED)
+        ref::attend_int8(task, layout, reinterpret_cast<const int8_t*>(k.data), reinterpret_cast<const int8_t*>(v.data), pages);
       else
         ref::attend_f32(task, layout, reinterpret_cast<const float*>(k.data), reinterpret_cast<const float*>(v.data), pages);
     }

@@ -1,8 +1,8 @@
 // HostStates: the bytes of sequence states for a backend in host memory.
 //
 // PAGED rows of two dimensions [G, E] lie as [page][G][row][E], so that one head's rows of a page are
-// one run of memory; other rows as [page][row][..]. FIXED blocks lie by sequence slot. Export and
-// import speak the canonical layout [rows, dim...].
+// one run of memory; other rows as [page][row][..]. With DVT_I8_SCALED the bytes of a scaled row stand
+// for [E]. FIXED blocks lie by sequence slot. Export and import speak the canonical layout [rows, dim...].
 #pragma once
 
 #include <dovetail/abi/backend.h>
@@ -50,19 +50,23 @@ class HostStates {
  public:
   struct Slot {
     uint32_t kind = 0, dtype = 0, group = 0;
-    uint64_t row_elements = 1, n_outer = 1;  // elements of a row; its first dimension when there are two or more
+    uint64_t n_outer = 1, row_len = 1;  // a row's first dimension when there are two or more; elements for each
+    uint64_t element_bytes = 1;         // what kernels count strides in: single bytes where rows carry a scale
     uint64_t row_bytes = 0, page_bytes = 0, outer_bytes = 0;
     uint8_t* data = nullptr;
   };
 
   static uint32_t stored_dtype(const dvt_state_spec& spec, uint32_t kv_dtype) {
-    return spec.dtype == DVT_ACTIVATION ? kv_dtype : spec.dtype;
+    if (spec.dtype != DVT_ACTIVATION) return spec.dtype;
+    return kv_dtype == DVT_I8_SCALED && spec.kind != DVT_STATE_PAGED ? uint32_t{DVT_F32} : kv_dtype;
+  }
+  /// Bytes of n elements that lie in one run, of their scale too.
+  static uint64_t run_bytes(uint32_t dtype, uint64_t n) {
+    return dtype == DVT_I8_SCALED ? (n + 3) / 4 * 4 + sizeof(float) : n * dtype_bytes(dtype);
   }
   /// Bytes of one page (PAGED) or one sequence (FIXED) of a slot.
   static uint64_t bytes_per_unit(const dvt_state_spec& spec, uint32_t kv_dtype, uint32_t page_len) {
-    uint64_t n = dtype_bytes(stored_dtype(spec, kv_dtype));
-    for (uint32_t i = 0; i < spec.ndim; ++i) n *= static_cast<uint64_t>(spec.dim[i]);
-    return spec.kind == DVT_STATE_PAGED ? n * page_len : n;
+    return slot_of(spec, kv_dtype, page_len).page_bytes;
   }
   static bool supported(const dvt_state_spec& spec) {
     return (spec.kind == DVT_STATE_PAGED && spec.rate == 1) || spec.kind == DVT_STATE_FIXED;
@@ -78,16 +82,7 @@ class HostStates {
         throw Error("state \"" + std::string(to_view(spec.name)) + "\" is of kind " + std::to_string(spec.kind) +
                         ", this backend has paged rows at rate 1 and fixed blocks",
                     DVT_EUNSUPPORTED);
-      Slot slot;
-      slot.kind = spec.kind;
-      slot.dtype = stored_dtype(spec, kv_dtype);
-      slot.group = spec.group;
-      for (uint32_t i = 0; i < spec.ndim; ++i) slot.row_elements *= static_cast<uint64_t>(spec.dim[i]);
-      const uint64_t element = dtype_bytes(slot.dtype);
-      slot.n_outer = spec.kind == DVT_STATE_PAGED && spec.ndim >= 2 ? static_cast<uint64_t>(spec.dim[0]) : 1;
-      slot.row_bytes = slot.row_elements / slot.n_outer * element;  // of one outer index
-      slot.outer_bytes = slot.row_bytes * page_len;
-      slot.page_bytes = bytes_per_unit(spec, kv_dtype, page_len);
+      const Slot slot = slot_of(spec, kv_dtype, page_len);
       const uint64_t total = slot.page_bytes * (spec.kind == DVT_STATE_PAGED ? n_pages : n_slots);
       offsets.push_back(bytes_);
       bytes_ += (total + 63) / 64 * 64;
@@ -118,6 +113,21 @@ class HostStates {
   void import_chunk(const dvt_chunk& c) { transfer(c, true); }
 
  private:
+  static Slot slot_of(const dvt_state_spec& spec, uint32_t kv_dtype, uint32_t page_len) {
+    Slot slot;
+    slot.kind = spec.kind;
+    slot.dtype = stored_dtype(spec, kv_dtype);
+    slot.group = spec.group;
+    const bool paged = spec.kind == DVT_STATE_PAGED, has_outer = paged && spec.ndim >= 2;
+    if (has_outer) slot.n_outer = static_cast<uint64_t>(spec.dim[0]);
+    for (uint32_t i = has_outer ? 1 : 0; i < spec.ndim; ++i) slot.row_len *= static_cast<uint64_t>(spec.dim[i]);
+    slot.element_bytes = slot.dtype == DVT_I8_SCALED ? 1 : dtype_bytes(slot.dtype);
+    slot.row_bytes = run_bytes(slot.dtype, slot.row_len);
+    slot.outer_bytes = slot.row_bytes * page_len;
+    slot.page_bytes = slot.row_bytes * slot.n_outer * (paged ? page_len : 1);
+    return slot;
+  }
+
   // Walks the canonical rows; `in` copies them into the slot, else out of it.
   void transfer(const dvt_chunk& c, bool in) const {
     if (c.state >= slots_.size()) throw Error("state " + std::to_string(c.state) + " does not exist");

@@ -203,9 +203,22 @@ TEST(Engine, LaunchingAheadChangesNoToken) {
   for (int i = 0; i < 5; ++i) ASSERT_TRUE(left->step().is_ok());
 }
 
-TEST(Engine, DemoModelGivesTheSameBytesWhateverIsBesideIt) {
+TEST(Engine, ACacheOfInt8LeavesStatesOfTheirOwnTypeAlone) {
+  const auto plain = open(kHash), with_int8 = open(kHash, {"kv_cache.dtype=int8"});
+  ASSERT_TRUE(plain && with_int8);
+  const RequestParams params = greedy(random_ids(70, 3, 64), 40);
+  EXPECT_EQ(alone(*with_int8, params), alone(*plain, params));
+  EXPECT_EQ(with_int8->model().memory().bytes_per_token, plain->model().memory().bytes_per_token);
+}
+
+class EngineOverCache : public testing::TestWithParam<const char*> {};  // kv_cache.dtype
+INSTANTIATE_TEST_SUITE_P(Engine, EngineOverCache, testing::Values("float32", "bf16", "int8"),
+                         [](const auto& tested) { return std::string(tested.param); });
+
+TEST_P(EngineOverCache, DemoModelGivesTheSameBytesWhateverIsBesideIt) {
   for (const char* backend : {"cpu", "reference"}) {
-    std::vector<std::string> sets = {"sampler=[greedy]", std::string("backend.plugin=") + backend, "kv_cache.max_tokens=512"};
+    std::vector<std::string> sets = {"sampler=[greedy]", std::string("backend.plugin=") + backend, "kv_cache.max_tokens=512",
+                                     std::string("kv_cache.dtype=") + GetParam()};
     auto session = open(kDemo, sets);
     ASSERT_TRUE(session);
     const auto vocab = static_cast<uint32_t>(session->model().vocab_size());
@@ -225,10 +238,10 @@ TEST(Engine, DemoModelGivesTheSameBytesWhateverIsBesideIt) {
   }
 }
 
-TEST(Engine, BackendsAgreeOnGreedyTokensOfTheDemoModel) {
+TEST_P(EngineOverCache, BackendsAgreeOnGreedyTokensOfTheDemoModel) {
   std::vector<std::vector<TokenId>> answers;
   for (const char* backend : {"cpu", "reference"}) {
-    auto session = open(kDemo, {"sampler=[greedy]", std::string("backend.plugin=") + backend, "kv_cache.dtype=float32"});
+    auto session = open(kDemo, {"sampler=[greedy]", std::string("backend.plugin=") + backend, std::string("kv_cache.dtype=") + GetParam()});
     ASSERT_TRUE(session);
     RequestParams params = greedy(*encode_text(*session->model().tokenizer(), "It is a truth universally acknowledged"), 24);
     answers.push_back(alone(*session, params));

@@ -78,6 +78,8 @@ class Qwen3Configs(unittest.TestCase):
                 self.assertEqual(bytes_of["weights, mapped"], 2 * (n_params - n_norms))
                 self.assertEqual(bytes_of["weights, repacked"], 4 * n_norms)
                 self.assertEqual(plan["kv_bytes_per_token"], n_layers * 2 * 8 * 128 * 2)  # keys and values in bf16
+                plan = self.json("plan", config(shape), "--set", "kv_cache.dtype=int8", codes=(0, 5))
+                self.assertEqual(plan["kv_bytes_per_token"], n_layers * 2 * 8 * (128 + 4))  # a scale for each head
 
     def test_the_smallest_runs(self):
         """All logits are zero: any id may come. The point is that files of this size run."""

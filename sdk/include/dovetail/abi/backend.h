@@ -147,7 +147,8 @@ typedef struct dvt_backend_v1 {
   /* Adopts memory that lives until close: what `plan` of these uses described. [object] */
   dvt_code (*bind)(void* ctx, dvt_call*, const dvt_weight_use* uses, uint64_t n, const dvt_weight_plan*, const void* p) DVT_NX;
   dvt_code (*put)(void* ctx, dvt_call*, dvt_str name, uint64_t offset, dvt_bytes part, uint32_t last) DVT_NX; /* [object] */
-  /* States for `n_pages` pages of page_len rows in every group and `n_slots` sequences. Once. [object] */
+  /* States for `n_pages` pages of page_len rows in every group and `n_slots` sequences. Once. kv_dtype is
+   * DVT_F32, DVT_BF16, DVT_I8_SCALED or what `info` asked for. [object] */
   dvt_code (*alloc_states)(void* ctx, dvt_call*, const dvt_state_spec*, uint64_t n, uint32_t kv_dtype, uint32_t page_len,
                            uint32_t n_pages, uint32_t n_slots) DVT_NX;
   /* Bytes that alloc_states and compile would take, before anything is loaded. [any] pure */

@@ -68,7 +68,10 @@ enum {
   DVT_I64 = 10,
   DVT_U64 = 11,
   DVT_BOOL = 12,
-  DVT_ACTIVATION = 64 /* in graphs: the core picks the dtype that activations have in this model */
+  DVT_ACTIVATION = 64, /* in graphs: the core picks the dtype that activations have in this model */
+  DVT_I8_SCALED = 65   /* in states only. A row (of a row of two or more dimensions, each first index's
+                          part) is int8 numbers, zeros to a multiple of 4 bytes, and a float32 that each
+                          number is multiplied with */
 };
 
 #define DVT_MAX_DIMS 6

@@ -89,11 +89,13 @@ enum {
 enum { DVT_REWIND_ANY = 1, DVT_REWIND_SNAPSHOT = 2 };
 
 /* One state slot. Its canonical layout, spoken by export and import, is [rows, dim...] row-major in
- * `dtype`, rows in position order (FIXED: [dim...]). */
+ * `dtype`, rows in position order (FIXED: [dim...]). In DVT_I8_SCALED the last dimensions, all but the
+ * first where there are two or more, are the bytes of one scaled row. */
 typedef struct dvt_state_spec {
   uint32_t struct_size, kind;
   dvt_str name;    /* "layers.3.k" */
-  uint32_t dtype;  /* DVT_ACTIVATION: the KV cache dtype that the core picks; DVT_F32; DVT_I32 */
+  uint32_t dtype;  /* DVT_ACTIVATION: the KV cache dtype that the core picks (FIXED: float32 where it
+                      picks DVT_I8_SCALED); DVT_F32; DVT_I32 */
   uint32_t ndim;
   int64_t dim[DVT_MAX_DIMS]; /* of one row */
   uint32_t rate;   /* tokens per row; 1 for K and V */
