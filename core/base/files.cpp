@@ -49,12 +49,15 @@ Status write_all(int fd, const char* p, size_t n, int* error) {
   return Status::ok();
 }
 
-uint64_t whole_pages(uint64_t n) { return (n + File::kHugePage - 1) / File::kHugePage * File::kHugePage; }
+uint64_t whole_pages(uint64_t n) {
+  return (n + File::kHugePage - 1) / File::kHugePage * File::kHugePage;
+}
 
 // Addresses for n bytes (a multiple of kHugePage) at a multiple of kHugePage, nothing behind them yet;
 // null if there are none.
 std::byte* reserve(uint64_t n) {
-  void* p = mmap(nullptr, n + File::kHugePage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* p = mmap(nullptr, n + File::kHugePage, PROT_NONE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (p == MAP_FAILED) return nullptr;
   const auto begin = reinterpret_cast<uintptr_t>(p);
   const uint64_t before = whole_pages(begin) - begin;
@@ -109,7 +112,8 @@ File::~File() {
 std::string File::version() const {
   struct stat info {};
   if (fstat(fd_, &info) != 0) return std::to_string(size_);
-  return std::to_string(info.st_size) + " bytes at " + std::to_string(info.st_mtim.tv_sec) + "." + std::to_string(info.st_mtim.tv_nsec);
+  return std::to_string(info.st_size) + " bytes at " + std::to_string(info.st_mtim.tv_sec) + "." +
+         std::to_string(info.st_mtim.tv_nsec);
 }
 
 Status File::read_at(uint64_t offset, void* dst, uint64_t n) const {

@@ -11,8 +11,8 @@ namespace dovetail::core {
 namespace {
 
 std::string time_text(std::filesystem::file_time_type t) {
-  const auto system = std::chrono::time_point_cast<std::chrono::system_clock::duration>(t - std::filesystem::file_time_type::clock::now() +
-                                                                                       std::chrono::system_clock::now());
+  const auto system = std::chrono::time_point_cast<std::chrono::system_clock::duration>(
+      t - std::filesystem::file_time_type::clock::now() + std::chrono::system_clock::now());
   const std::time_t seconds = std::chrono::system_clock::to_time_t(system);
   std::tm parts{};
   localtime_r(&seconds, &parts);
@@ -44,7 +44,8 @@ Status list(bool json) {
     files.items().push_back(std::move(file));
     std::string size = bytes_text(e.bytes);
     size.insert(0, 10 - std::min<size_t>(10, size.size()), ' ');
-    text += size + "  " + time_text(e.used) + "  " + e.backend + "  " + (e.model.empty() ? "left behind by a writer" : printable(e.model)) + "\n";
+    text += size + "  " + time_text(e.used) + "  " + e.backend + "  " +
+            (e.model.empty() ? "left behind by a writer" : printable(e.model)) + "\n";
   }
   if (json) {
     Node out = Node::make_map();
@@ -53,7 +54,8 @@ Status list(bool json) {
     out.set("files", std::move(files));
     return print(to_json(out, 2) + "\n");
   }
-  return print(text + bytes_text(total) + " in " + std::to_string(entries.size()) + " files of " + where.string() + "\n");
+  return print(text + bytes_text(total) + " in " + std::to_string(entries.size()) + " files of " +
+               where.string() + "\n");
 }
 
 Status clear() {
@@ -65,7 +67,8 @@ Status clear() {
 }  // namespace
 
 void add_cache_commands(Cli& cli) {
-  CLI::App* cache = cli.app.add_subcommand("cache", "Show or clear the packed weights that are kept for the next start");
+  CLI::App* cache = cli.app.add_subcommand(
+      "cache", "Show or clear the packed weights that are kept for the next start");
   cache->require_subcommand(1);
   cache->footer("Examples:\n  dovetail cache ls\n  dovetail cache clear");
   auto json = std::make_shared<bool>(false);

@@ -44,15 +44,22 @@ Cli::Cli() {
 
 int exit_code(const Status& status) {
   switch (status.code()) {
-    case Code::kOk: return kExitOk;
-    case Code::kInvalid: return kExitUsage;
+    case Code::kOk:
+      return kExitOk;
+    case Code::kInvalid:
+      return kExitUsage;
     case Code::kIo:
-    case Code::kFormat: return kExitFile;
+    case Code::kFormat:
+      return kExitFile;
     case Code::kUnsupported:
-    case Code::kVersion: return kExitUnsupported;
-    case Code::kNoMemory: return kExitMemory;
-    case Code::kCancelled: return kExitInterrupted;
-    default: return kExitFailure;
+    case Code::kVersion:
+      return kExitUnsupported;
+    case Code::kNoMemory:
+      return kExitMemory;
+    case Code::kCancelled:
+      return kExitInterrupted;
+    default:
+      return kExitFailure;
   }
 }
 
@@ -67,7 +74,9 @@ std::string error_text(const Status& status) {
 void ModelOptions::add_to(CLI::App& command, bool config_required, bool with_json) {
   auto* option = command.add_option("CONFIG", config, "a YAML config or a checkpoint's folder");
   if (config_required) option->required();
-  command.add_option("--set", sets, "override one key of the config: --set sampler.0.temperature=0.2")->allow_extra_args(false);
+  command
+      .add_option("--set", sets, "override one key of the config: --set sampler.0.temperature=0.2")
+      ->allow_extra_args(false);
   if (with_json) command.add_flag("--json", json, "print one JSON object instead of text");
 }
 
@@ -83,9 +92,15 @@ CLI::Validator integer_up_to(uint64_t most) {
   return {check, ""};
 }
 
-bool interrupted() { return __atomic_load_n(&g_interrupted, __ATOMIC_RELAXED) != 0; }
-const uint32_t* interrupt_flag() { return &g_interrupted; }
-void clear_interrupt() { __atomic_store_n(&g_interrupted, 0, __ATOMIC_RELAXED); }
+bool interrupted() {
+  return __atomic_load_n(&g_interrupted, __ATOMIC_RELAXED) != 0;
+}
+const uint32_t* interrupt_flag() {
+  return &g_interrupted;
+}
+void clear_interrupt() {
+  __atomic_store_n(&g_interrupted, 0, __ATOMIC_RELAXED);
+}
 
 void handle_interrupts() {
   struct sigaction action {};

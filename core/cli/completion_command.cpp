@@ -10,18 +10,25 @@ struct Entry {
   std::vector<std::pair<std::string, std::string>> words;  // what may follow, with its description
 };
 
-std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+std::string first_line(const std::string& text) {
+  return text.substr(0, text.find('\n'));
+}
 
 void collect(const CLI::App& app, const std::string& path, std::vector<Entry>& out) {
   Entry entry{path, {}};
-  const std::vector<const CLI::App*> commands = app.get_subcommands([](const CLI::App*) { return true; });
-  for (const CLI::App* c : commands) entry.words.emplace_back(c->get_name(), first_line(c->get_description()));
+  const std::vector<const CLI::App*> commands =
+      app.get_subcommands([](const CLI::App*) { return true; });
+  for (const CLI::App* c : commands)
+    entry.words.emplace_back(c->get_name(), first_line(c->get_description()));
   for (const CLI::Option* o : app.get_options()) {
-    for (const std::string& name : o->get_lnames()) entry.words.emplace_back("--" + name, first_line(o->get_description()));
-    for (const std::string& name : o->get_snames()) entry.words.emplace_back("-" + name, first_line(o->get_description()));
+    for (const std::string& name : o->get_lnames())
+      entry.words.emplace_back("--" + name, first_line(o->get_description()));
+    for (const std::string& name : o->get_snames())
+      entry.words.emplace_back("-" + name, first_line(o->get_description()));
   }
   out.push_back(std::move(entry));
-  for (const CLI::App* c : commands) collect(*c, path.empty() ? c->get_name() : path + " " + c->get_name(), out);
+  for (const CLI::App* c : commands)
+    collect(*c, path.empty() ? c->get_name() : path + " " + c->get_name(), out);
 }
 
 // In single quotes, as every one of the three shells reads them.
@@ -40,7 +47,8 @@ std::string words_of(const Entry& e) {
 // The command so far is the longest chain of words that are commands; files complete the rest.
 std::string posix_cases(const std::vector<Entry>& entries, const std::string& assign) {
   std::string out = "  case \"$path\" in\n";
-  for (const Entry& e : entries) out += "    " + shell_quoted(e.path) + ") " + assign + shell_quoted(words_of(e)) + ";;\n";
+  for (const Entry& e : entries)
+    out += "    " + shell_quoted(e.path) + ") " + assign + shell_quoted(words_of(e)) + ";;\n";
   return out + "  esac\n";
 }
 
@@ -57,10 +65,14 @@ std::string bash_script(const std::vector<Entry>& entries) {
          "  local cur=\"${COMP_WORDS[COMP_CWORD]}\" path='' next words='' i\n"
          "  for ((i = 1; i < COMP_CWORD; i++)); do\n"
          "    next=\"${path:+$path }${COMP_WORDS[i]}\"\n"
-         "    case \"$next\" in " + known_paths(entries) + ") path=\"$next\";; *) break;; esac\n"
-         "  done\n" + posix_cases(entries, "words=") +
+         "    case \"$next\" in " +
+         known_paths(entries) +
+         ") path=\"$next\";; *) break;; esac\n"
+         "  done\n" +
+         posix_cases(entries, "words=") +
          "  COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
-         "  if [[ ${#COMPREPLY[@]} -eq 0 && $cur != -* ]]; then COMPREPLY=($(compgen -f -- \"$cur\")); fi\n"
+         "  if [[ ${#COMPREPLY[@]} -eq 0 && $cur != -* ]]; then COMPREPLY=($(compgen -f -- "
+         "\"$cur\")); fi\n"
          "}\n"
          "complete -o filenames -F _dovetail dovetail\n";
 }
@@ -72,9 +84,12 @@ std::string zsh_script(const std::vector<Entry>& entries) {
          "  local path_='' next list='' i\n"
          "  for ((i = 2; i < CURRENT; i++)); do\n"
          "    next=\"${path_:+$path_ }${words[i]}\"\n"
-         "    case \"$next\" in " + known_paths(entries) + ") path_=\"$next\";; *) break;; esac\n"
+         "    case \"$next\" in " +
+         known_paths(entries) +
+         ") path_=\"$next\";; *) break;; esac\n"
          "  done\n"
-         "  local path=\"$path_\"\n" + posix_cases(entries, "list=") +
+         "  local path=\"$path_\"\n" +
+         posix_cases(entries, "list=") +
          "  compadd -- ${=list}\n"
          "  _files\n"
          "}\n"
@@ -89,15 +104,19 @@ std::string fish_script(const std::vector<Entry>& entries) {
       condition.clear();
       for (size_t at = 0; at < e.path.size();) {
         const size_t end = std::min(e.path.find(' ', at), e.path.size());
-        condition += (condition.empty() ? "" : "; and ") + ("__fish_seen_subcommand_from " + e.path.substr(at, end - at));
+        condition += (condition.empty() ? "" : "; and ") +
+                     ("__fish_seen_subcommand_from " + e.path.substr(at, end - at));
         at = end + 1;
       }
     }
     for (const auto& [word, help] : e.words) {
       out += "complete -c dovetail -n " + shell_quoted(condition);
-      if (word.starts_with("--")) out += " -l " + word.substr(2);
-      else if (word.starts_with("-")) out += " -s " + word.substr(1);
-      else out += " -a " + word;
+      if (word.starts_with("--"))
+        out += " -l " + word.substr(2);
+      else if (word.starts_with("-"))
+        out += " -s " + word.substr(1);
+      else
+        out += " -a " + word;
       out += " -d " + shell_quoted(help) + "\n";
     }
   }
@@ -109,13 +128,18 @@ std::string fish_script(const std::vector<Entry>& entries) {
 void add_completion_command(Cli& cli) {
   auto shell = std::make_shared<std::string>();
   CLI::App* command = cli.app.add_subcommand("completion", "Print a completion script for a shell");
-  command->add_option("shell", *shell, "bash, zsh or fish")->required()->check(CLI::IsMember({"bash", "zsh", "fish"}));
-  command->footer("Examples:\n  source <(dovetail completion bash)\n  dovetail completion fish | source");
+  command->add_option("shell", *shell, "bash, zsh or fish")
+      ->required()
+      ->check(CLI::IsMember({"bash", "zsh", "fish"}));
+  command->footer(
+      "Examples:\n  source <(dovetail completion bash)\n  dovetail completion fish | source");
   command->callback([&cli, shell] {
     cli.action = [&cli, shell] {
       std::vector<Entry> entries;
       collect(cli.app, "", entries);
-      return print(*shell == "bash" ? bash_script(entries) : *shell == "zsh" ? zsh_script(entries) : fish_script(entries));
+      return print(*shell == "bash"  ? bash_script(entries)
+                   : *shell == "zsh" ? zsh_script(entries)
+                                     : fish_script(entries));
     };
   });
 }

@@ -30,7 +30,8 @@ void add_config_commands(Cli& cli) {
 
   auto show_options = std::make_shared<ModelOptions>();
   auto origins = std::make_shared<bool>(true);
-  CLI::App* show = config->add_subcommand("show", "Print the effective config with the origin of each value; it can be fed back");
+  CLI::App* show = config->add_subcommand(
+      "show", "Print the effective config with the origin of each value; it can be fed back");
   show_options->add_to(*show, false);
   show->add_flag("--origins,!--no-origins", *origins, "say where each value was written (default)");
   show->footer(
@@ -43,7 +44,9 @@ void add_config_commands(Cli& cli) {
     };
   });
 
-  CLI::App* schema = config->add_subcommand("schema", "Print a JSON Schema of configs with the installed plugins' parameters, for editors");
+  CLI::App* schema = config->add_subcommand(
+      "schema",
+      "Print a JSON Schema of configs with the installed plugins' parameters, for editors");
   schema->footer("Example:\n  dovetail config schema > dovetail.schema.json");
   schema->callback([&cli] {
     cli.action = [&cli]() -> Status {

@@ -42,12 +42,15 @@ Result<Demo> open(const std::string& program, DemoOptions& o) {
   DVT_TRY(demo.ids, encode_text(*model.tokenizer(), demo.text));
   if (demo.ids.empty()) return invalid("the text is empty; give one as the last argument");
   if (static_cast<int64_t>(demo.ids.size() + o.n_tokens) > model.max_seq_len())
-    return invalid("text and " + std::to_string(o.n_tokens) + " new tokens are " + std::to_string(demo.ids.size() + o.n_tokens) + " tokens, the context holds " +
+    return invalid("text and " + std::to_string(o.n_tokens) + " new tokens are " +
+                   std::to_string(demo.ids.size() + o.n_tokens) + " tokens, the context holds " +
                    std::to_string(model.max_seq_len()) + "; give fewer with -n");
   return demo;
 }
 
-std::string padded(std::string text, size_t width) { return text.insert(0, text.size() < width ? width - text.size() : 0, ' '); }
+std::string padded(std::string text, size_t width) {
+  return text.insert(0, text.size() < width ? width - text.size() : 0, ' ');
+}
 
 std::string fixed(double value, int digits) {
   char buffer[48];
@@ -67,7 +70,8 @@ Status tokens(const std::string& program, DemoOptions o) {
     set_piece(entry, piece);
     list.items().push_back(std::move(entry));
   }
-  table += std::to_string(demo.text.size()) + " bytes are " + std::to_string(demo.ids.size()) + " tokens\n";
+  table += std::to_string(demo.text.size()) + " bytes are " + std::to_string(demo.ids.size()) +
+           " tokens\n";
   return print(o.model.json ? to_json(list, 2) + "\n" : table);
 }
 
@@ -80,7 +84,8 @@ Status next(const std::string& program, DemoOptions o) {
   std::string chart;
   for (const TokenProbability& t : likeliest(logits, 5, model.tokenizer()->n_ids())) {
     DVT_TRY(const std::string piece, model.tokenizer()->piece(t.id));
-    chart += padded(fixed(100 * t.probability, 1), 6) + " %  " + bar(t.probability, 30) + "  " + to_json(Node::make_string(piece)) + "\n";
+    chart += padded(fixed(100 * t.probability, 1), 6) + " %  " + bar(t.probability, 30) + "  " +
+             to_json(Node::make_string(piece)) + "\n";
     Node entry = Node::make_map();
     entry.set("id", Node::make_int(t.id));
     set_piece(entry, piece);
@@ -96,7 +101,10 @@ Node numbers(const std::vector<double>& values) {
   return out;
 }
 
-Status different(const char* a, const char* b) { return internal_error(std::string("decoding ") + a + " and " + b + " gave different tokens; they must be the same"); }
+Status different(const char* a, const char* b) {
+  return internal_error(std::string("decoding ") + a + " and " + b +
+                        " gave different tokens; they must be the same");
+}
 
 Status cache(const std::string& program, DemoOptions o) {
   DVT_TRY(const Demo demo, open(program, o));
@@ -104,7 +112,8 @@ Status cache(const std::string& program, DemoOptions o) {
   DVT_TRY(const Decoded cached, decoder.with_cache(demo.ids, o.n_tokens));
   DVT_TRY(const Decoded uncached, decoder.without_cache(demo.ids, o.n_tokens));
   if (cached.ids != uncached.ids) return different("with the cache", "without it");
-  const Chart chart{"seconds until the n-th token", {{"cached", cached.seconds}, {"uncached", uncached.seconds}}};
+  const Chart chart{"seconds until the n-th token",
+                    {{"cached", cached.seconds}, {"uncached", uncached.seconds}}};
   if (!o.svg.empty()) DVT_TRY(write_file(o.svg, chart_svg(chart)));
   if (o.model.json) {
     Node out = Node::make_map();
@@ -114,7 +123,8 @@ Status cache(const std::string& program, DemoOptions o) {
     return print(to_json(out) + "\n");
   }
   const double a = cached.seconds.back(), b = uncached.seconds.back();
-  return print(chart_text(chart) + std::to_string(o.n_tokens) + " tokens: " + fixed(a, 3) + " s with the cache, " + fixed(b, 3) + " s without (" + fixed(b / a, 1) +
+  return print(chart_text(chart) + std::to_string(o.n_tokens) + " tokens: " + fixed(a, 3) +
+               " s with the cache, " + fixed(b, 3) + " s without (" + fixed(b / a, 1) +
                " times as long); the tokens are the same\n");
 }
 
@@ -171,33 +181,48 @@ Status fast(const std::string& program, DemoOptions o) {
     return print(to_json(out, 2) + "\n");
   }
   const double most = std::max(plain, quick);
-  return print("plain loop: every token to the host and back  " + padded(fixed(plain, 1), 9) + " tokens/s  " + bar(plain / most, 30) + "\n" +
-               "no round trip: ids stay with the backend      " + padded(fixed(quick, 1), 9) + " tokens/s  " + bar(quick / most, 30) + "\n" +
-               fixed(quick / plain, 2) + " times as fast on " + demo.session->model().backend_name() + " (greedy, prompt of " + std::to_string(demo.ids.size()) +
-               " and " + std::to_string(o.n_tokens) + " new tokens, medians of " + std::to_string(o.repeats) + "); the tokens are the same\n");
+  return print("plain loop: every token to the host and back  " + padded(fixed(plain, 1), 9) +
+               " tokens/s  " + bar(plain / most, 30) + "\n" +
+               "no round trip: ids stay with the backend      " + padded(fixed(quick, 1), 9) +
+               " tokens/s  " + bar(quick / most, 30) + "\n" + fixed(quick / plain, 2) +
+               " times as fast on " + demo.session->model().backend_name() +
+               " (greedy, prompt of " + std::to_string(demo.ids.size()) + " and " +
+               std::to_string(o.n_tokens) + " new tokens, medians of " + std::to_string(o.repeats) +
+               "); the tokens are the same\n");
 }
 
 }  // namespace
 
 void add_demo_commands(Cli& cli) {
-  CLI::App* demo = cli.app.add_subcommand("demo", "The pipeline opened up: tokens, the next token, the cache, a faster loop");
+  CLI::App* demo = cli.app.add_subcommand(
+      "demo", "The pipeline opened up: tokens, the next token, the cache, a faster loop");
   demo->require_subcommand(1);
   demo->footer(
-      "Examples:\n  dovetail demo next \"Mr. Darcy was\"\n  dovetail demo cache -n 64 --svg cache.svg");
-  const auto add = [&](const char* name, const char* help, Status (*action)(const std::string&, DemoOptions), uint32_t n_tokens) {
+      "Examples:\n  dovetail demo next \"Mr. Darcy was\"\n  dovetail demo cache -n 64 --svg "
+      "cache.svg");
+  const auto add = [&](const char* name, const char* help,
+                       Status (*action)(const std::string&, DemoOptions), uint32_t n_tokens) {
     auto o = std::make_shared<DemoOptions>();
     o->n_tokens = n_tokens;
     CLI::App* command = demo->add_subcommand(name, help);
     command->add_option("words", o->words, "told apart as in dovetail run")
         ->expected(0, -1)
         ->option_text("[CONFIG] [TEXT]");
-    command->add_option("--set", o->model.sets, "override one key of the config")->allow_extra_args(false);
+    command->add_option("--set", o->model.sets, "override one key of the config")
+        ->allow_extra_args(false);
     command->add_flag("--json", o->model.json, "print JSON");
-    if (n_tokens > 0) command->add_option("-n,--tokens", o->n_tokens, "tokens to generate")->capture_default_str()->check(CLI::PositiveNumber);
+    if (n_tokens > 0)
+      command->add_option("-n,--tokens", o->n_tokens, "tokens to generate")
+          ->capture_default_str()
+          ->check(CLI::PositiveNumber);
     if (action == &cache) command->add_option("--svg", o->svg, "write the chart as SVG too");
-    if (action == &fast) command->add_option("--repeats", o->repeats, "measurements, of which the median counts")->capture_default_str()->check(CLI::PositiveNumber);
+    if (action == &fast)
+      command->add_option("--repeats", o->repeats, "measurements, of which the median counts")
+          ->capture_default_str()
+          ->check(CLI::PositiveNumber);
     command->footer(std::string("Example:\n  dovetail demo ") + name + " \"It was a dark night\"");
-    command->callback([&cli, o, action] { cli.action = [&cli, o, action] { return action(cli.program, *o); }; });
+    command->callback(
+        [&cli, o, action] { cli.action = [&cli, o, action] { return action(cli.program, *o); }; });
   };
   add("tokens", "Ids and pieces of a text", &tokens, 0);
   add("next", "The five likeliest next tokens", &next, 0);

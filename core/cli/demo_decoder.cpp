@@ -9,7 +9,9 @@
 namespace dovetail::core {
 namespace {
 
-double since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+double since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
 
 }  // namespace
 
@@ -17,14 +19,16 @@ double since(Clock::time_point start) { return std::chrono::duration<double>(Clo
 struct DemoDecoder::Sequence {
   Sequence(const Model& model, uint32_t max_tokens, const std::vector<TokenId>& tokens)
       : cache(model.cache_groups(), model.block_len(), model.n_blocks(), 1),
-        buffers{BatchBuffers(max_tokens, 1, model.cache_groups().size()), BatchBuffers(max_tokens, 1, model.cache_groups().size())} {
+        buffers{BatchBuffers(max_tokens, 1, model.cache_groups().size()),
+                BatchBuffers(max_tokens, 1, model.cache_groups().size())} {
     request.tokens = tokens;
     request.n_prompt = tokens.size();
     cache.open(request.cache);
   }
   Status reserve(size_t n) {
     if (cache.reserve(request.cache, static_cast<uint32_t>(n))) return Status::ok();
-    return {Code::kNoMemory, "the KV cache is too small for " + std::to_string(n) + " tokens; set kv_cache.max_tokens higher"};
+    return {Code::kNoMemory, "the KV cache is too small for " + std::to_string(n) +
+                                 " tokens; set kv_cache.max_tokens higher"};
   }
   /// Valid until the call after the next: one batch may run while another is filled.
   dvt_batch fill(uint32_t count, bool wants_logits) {
@@ -41,7 +45,9 @@ struct DemoDecoder::Sequence {
 };
 
 DemoDecoder::DemoDecoder(Model& model, const Settings& settings)
-    : model_(model), max_tokens_(static_cast<uint32_t>(settings.scheduler.max_batch_tokens)), logits_(static_cast<size_t>(model.vocab_size())) {}
+    : model_(model),
+      max_tokens_(static_cast<uint32_t>(settings.scheduler.max_batch_tokens)),
+      logits_(static_cast<size_t>(model.vocab_size())) {}
 
 Status DemoDecoder::feed(Sequence& s) {
   DVT_TRY(s.reserve(s.request.tokens.size()));
@@ -68,7 +74,8 @@ Result<Decoded> DemoDecoder::with_cache(const std::vector<TokenId>& prompt, uint
   const Clock::time_point start = Clock::now();
   for (uint32_t i = 0; i < n; ++i) {
     DVT_TRY(feed(s));
-    out.ids.push_back(static_cast<TokenId>(std::max_element(logits_.begin(), logits_.end()) - logits_.begin()));
+    out.ids.push_back(
+        static_cast<TokenId>(std::max_element(logits_.begin(), logits_.end()) - logits_.begin()));
     s.request.tokens.push_back(out.ids.back());
     out.seconds.push_back(since(start));
   }
@@ -82,7 +89,8 @@ Result<Decoded> DemoDecoder::without_cache(const std::vector<TokenId>& prompt, u
   for (uint32_t i = 0; i < n; ++i) {
     Sequence s(model_, max_tokens_, text);
     DVT_TRY(feed(s));
-    out.ids.push_back(static_cast<TokenId>(std::max_element(logits_.begin(), logits_.end()) - logits_.begin()));
+    out.ids.push_back(
+        static_cast<TokenId>(std::max_element(logits_.begin(), logits_.end()) - logits_.begin()));
     text.push_back(out.ids.back());
     out.seconds.push_back(since(start));
   }

@@ -47,7 +47,8 @@ Status inspect(const std::string& program, const InspectOptions& o) {
     out.set("d_model", Node::make_int(model.d_model()));
     out.set("vocab_size", Node::make_int(model.vocab_size()));
     out.set("context", Node::make_int(model.max_seq_len()));
-    out.set("tokenizer_ids", model.tokenizer() ? Node::make_int(model.tokenizer()->n_ids()) : Node());
+    out.set("tokenizer_ids",
+            model.tokenizer() ? Node::make_int(model.tokenizer()->n_ids()) : Node());
     out.set("chat_template", Node::make_bool(model.chat_template().has_value()));
     for (const TensorInfo& t : model.checkpoint().tensors()) {
       Node item = Node::make_map(), shape = Node::make_list();
@@ -71,18 +72,24 @@ Status inspect(const std::string& program, const InspectOptions& o) {
   };
   row("files", model.checkpoint().path().empty() ? "none" : model.checkpoint().path());
   row("architecture", model.arch_name());
-  row("parameters", std::to_string(n_params) + " in " + std::to_string(model.checkpoint().tensors().size()) + " tensors");
-  for (const auto& [format, sum] : formats) row("", std::to_string(sum.first) + " of " + format + ", " + bytes_text(sum.second));
+  row("parameters", std::to_string(n_params) + " in " +
+                        std::to_string(model.checkpoint().tensors().size()) + " tensors");
+  for (const auto& [format, sum] : formats)
+    row("", std::to_string(sum.first) + " of " + format + ", " + bytes_text(sum.second));
   if (!unused.empty())
     row("not used", std::to_string(unused.size()) + " tensors, such as " + unused[0]->name);
   row("layers", std::to_string(model.n_layers()) + " of width " + std::to_string(model.d_model()));
-  row("vocabulary", std::to_string(model.vocab_size()) + " rows, " +
-                        (model.tokenizer() ? std::to_string(model.tokenizer()->n_ids()) + " ids, " + std::to_string(model.tokenizer()->n_added()) + " added tokens"
-                                           : std::string("no tokenizer")));
+  row("vocabulary",
+      std::to_string(model.vocab_size()) + " rows, " +
+          (model.tokenizer() ? std::to_string(model.tokenizer()->n_ids()) + " ids, " +
+                                   std::to_string(model.tokenizer()->n_added()) + " added tokens"
+                             : std::string("no tokenizer")));
   row("context", std::to_string(model.max_seq_len()) + " tokens");
   row("chat template", model.chat_template() ? "yes" : "no: prompts are continued");
   if (o.tensors)
-    for (const TensorInfo& t : model.checkpoint().tensors()) text += "  " + t.name + "  " + t.format + "  " + shape_text(t.shape) + "  " + t.source->name() + "\n";
+    for (const TensorInfo& t : model.checkpoint().tensors())
+      text += "  " + t.name + "  " + t.format + "  " + shape_text(t.shape) + "  " +
+              t.source->name() + "\n";
   if (o.graph) text += model.graph().dump();
   return print(text);
 }
@@ -95,7 +102,8 @@ Status plan(const std::string& program, const ModelOptions& options) {
   if (options.json) {
     DVT_TRY(print(to_json(memory.node(), 2) + "\n"));
   } else {
-    DVT_TRY(print(session->runtime().config_name() + " on " + session->model().backend_name() + "\n" + memory.text()));
+    DVT_TRY(print(session->runtime().config_name() + " on " + session->model().backend_name() +
+                  "\n" + memory.text()));
   }
   return memory.check();
 }
@@ -104,7 +112,8 @@ Status plan(const std::string& program, const ModelOptions& options) {
 
 void add_inspect_commands(Cli& cli) {
   auto o = std::make_shared<InspectOptions>();
-  CLI::App* command = cli.app.add_subcommand("inspect", "Show what a checkpoint holds: sizes, tensors, tokenizer, template");
+  CLI::App* command = cli.app.add_subcommand(
+      "inspect", "Show what a checkpoint holds: sizes, tensors, tokenizer, template");
   o->model.add_to(*command, false);
   command->add_flag("--tensors", o->tensors, "list every tensor");
   command->add_flag("--graph", o->graph, "list every node of the graph as the backend gets it");
@@ -113,10 +122,15 @@ void add_inspect_commands(Cli& cli) {
   command->callback([&cli, o] { cli.action = [&cli, o] { return inspect(cli.program, *o); }; });
 
   auto plan_options = std::make_shared<ModelOptions>();
-  CLI::App* plan_command = cli.app.add_subcommand("plan", "Say what a model would take, item by item, before loading it; exit code 5 if it does not fit");
+  CLI::App* plan_command =
+      cli.app.add_subcommand("plan",
+                             "Say what a model would take, item by item, before loading it; exit "
+                             "code 5 if it does not fit");
   plan_options->add_to(*plan_command, false);
   plan_command->footer("Example:\n  dovetail plan configs/qwen3-8b.yaml --set context=32768");
-  plan_command->callback([&cli, plan_options] { cli.action = [&cli, plan_options] { return plan(cli.program, *plan_options); }; });
+  plan_command->callback([&cli, plan_options] {
+    cli.action = [&cli, plan_options] { return plan(cli.program, *plan_options); };
+  });
 }
 
 }  // namespace dovetail::core

@@ -42,11 +42,13 @@ class TensorFile {
     std::string text = to_json(header);
     text.resize((text.size() + 7) / 8 * 8, ' ');  // data begins on an 8-byte line
     std::string length(8, '\0');
-    for (int i = 0; i < 8; ++i) length[static_cast<size_t>(i)] = static_cast<char>(text.size() >> (8 * i) & 0xff);
+    for (int i = 0; i < 8; ++i)
+      length[static_cast<size_t>(i)] = static_cast<char>(text.size() >> (8 * i) & 0xff);
     DVT_TRY(const std::unique_ptr<FileWriter> out, FileWriter::create(path));
     DVT_TRY(out->write(length));
     DVT_TRY(out->write(text));
-    for (const Entry& e : entries_) DVT_TRY(out->write(std::as_bytes(std::span<const float>(e.data))));
+    for (const Entry& e : entries_)
+      DVT_TRY(out->write(std::as_bytes(std::span<const float>(e.data))));
     return out->commit();
   }
 
@@ -65,20 +67,24 @@ Status run(const std::string& program, const LogitsOptions& o) {
   SessionOptions session_options;
   session_options.observe_layers = o.layers;
   session_options.all_rows = true;
-  DVT_TRY(const std::unique_ptr<Session> session, Session::open(program, model_options, session_options));
+  DVT_TRY(const std::unique_ptr<Session> session,
+          Session::open(program, model_options, session_options));
   Model& model = session->model();
   const auto n = static_cast<int64_t>(o.ids.size());
   if (n > model.max_seq_len())
-    return invalid("there are " + std::to_string(n) + " ids, the context holds " + std::to_string(model.max_seq_len()) + "; set `context` higher");
+    return invalid("there are " + std::to_string(n) + " ids, the context holds " +
+                   std::to_string(model.max_seq_len()) + "; set `context` higher");
   for (uint32_t id : o.ids)
     if (id >= static_cast<uint64_t>(model.vocab_size()))
-      return invalid("id " + std::to_string(id) + " is outside the vocabulary of " + std::to_string(model.vocab_size()));
+      return invalid("id " + std::to_string(id) + " is outside the vocabulary of " +
+                     std::to_string(model.vocab_size()));
 
   TensorFile file;
   std::vector<float>& logits = file.add("logits", {n, model.vocab_size()});
   std::vector<std::vector<float>*> layers;
   if (o.layers)
-    for (uint32_t i = 0; i < model.n_layers(); ++i) layers.push_back(&file.add("layer_out." + std::to_string(i), {n, model.d_model()}));
+    for (uint32_t i = 0; i < model.n_layers(); ++i)
+      layers.push_back(&file.add("layer_out." + std::to_string(i), {n, model.d_model()}));
 
   // One sequence, whose rows are all wanted, in steps of the size asked for.
   KvCache cache(model.cache_groups(), model.block_len(), model.n_blocks(), 1);
@@ -91,7 +97,9 @@ Status run(const std::string& program, const LogitsOptions& o) {
   BatchBuffers buffers(most, 1, model.cache_groups().size());
   for (uint32_t at = 0; at < o.ids.size();) {
     const uint32_t count = std::min<uint32_t>(step, static_cast<uint32_t>(o.ids.size()) - at);
-    if (!cache.reserve(request.cache, at + count)) return {Code::kNoMemory, "the KV cache is too small for " + std::to_string(n) + " tokens; set kv_cache.max_tokens higher"};
+    if (!cache.reserve(request.cache, at + count))
+      return {Code::kNoMemory, "the KV cache is too small for " + std::to_string(n) +
+                                   " tokens; set kv_cache.max_tokens higher"};
     Batch batch;
     batch.entries.push_back({&request, 0, count, false, 0});
     batch.n_tokens = count;
@@ -104,7 +112,8 @@ Status run(const std::string& program, const LogitsOptions& o) {
     std::deque<std::string> names;
     for (size_t i = 0; i < layers.size(); ++i) {
       const std::string& name = names.emplace_back("layer_out." + std::to_string(i));
-      more.push_back({abi_text(name), layers[i]->data() + at * static_cast<size_t>(model.d_model()), count * static_cast<size_t>(model.d_model()) * sizeof(float)});
+      more.push_back({abi_text(name), layers[i]->data() + at * static_cast<size_t>(model.d_model()),
+                      count * static_cast<size_t>(model.d_model()) * sizeof(float)});
     }
     const auto vocab = static_cast<size_t>(model.vocab_size());
     DVT_TRY(model.forward(raw, {logits.data() + at * vocab, count * vocab}, more));
@@ -112,21 +121,28 @@ Status run(const std::string& program, const LogitsOptions& o) {
     at += count;
   }
   DVT_TRY(file.write(o.output));
-  return print(o.output + ": logits of " + std::to_string(n) + " positions" + (o.layers ? ", outputs of " + std::to_string(layers.size()) + " layers" : "") + "\n");
+  return print(o.output + ": logits of " + std::to_string(n) + " positions" +
+               (o.layers ? ", outputs of " + std::to_string(layers.size()) + " layers" : "") +
+               "\n");
 }
 
 }  // namespace
 
 void add_logits_command(Cli& cli) {
   auto o = std::make_shared<LogitsOptions>();
-  CLI::App* command = cli.app.add_subcommand("logits", "Write float32 logits of every position of a list of ids as safetensors");
+  CLI::App* command = cli.app.add_subcommand(
+      "logits", "Write float32 logits of every position of a list of ids as safetensors");
   o->model.add_to(*command, true, /*with_json=*/false);
   command->add_option("--ids", o->ids, "token ids: --ids 1,2,3")->delimiter(',')->required();
   command->add_option("-o,--output", o->output, "file to write")->required();
-  command->add_flag("--layers", o->layers, "each layer's output too (layer_out.0, layer_out.1, ...)");
+  command->add_flag("--layers", o->layers,
+                    "each layer's output too (layer_out.0, layer_out.1, ...)");
   command->add_flag("--steps", o->steps, "feed the ids one by one through the cache");
-  command->add_option("--chunk", o->chunk, "feed at most this many ids in a step")->check(CLI::PositiveNumber);
-  command->footer("Example:\n  dovetail logits tests/golden/qwen3 --ids 5,17,42 -o logits.safetensors --layers");
+  command->add_option("--chunk", o->chunk, "feed at most this many ids in a step")
+      ->check(CLI::PositiveNumber);
+  command->footer(
+      "Example:\n  dovetail logits tests/golden/qwen3 --ids 5,17,42 -o logits.safetensors "
+      "--layers");
   command->callback([&cli, o] { cli.action = [&cli, o] { return run(cli.program, *o); }; });
 }
 

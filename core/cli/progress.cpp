@@ -8,9 +8,9 @@
 namespace dovetail::core {
 namespace {
 
-constexpr auto kQuiet = std::chrono::milliseconds(400);     // work shorter than this shows nothing
-constexpr auto kRedraw = std::chrono::milliseconds(100);    // on a terminal
-constexpr auto kPlainLine = std::chrono::seconds(5);        // elsewhere
+constexpr auto kQuiet = std::chrono::milliseconds(400);   // work shorter than this shows nothing
+constexpr auto kRedraw = std::chrono::milliseconds(100);  // on a terminal
+constexpr auto kPlainLine = std::chrono::seconds(5);      // elsewhere
 constexpr int kBarWidth = 30;
 
 }  // namespace
@@ -29,16 +29,20 @@ void Progress::update(std::string_view what, uint64_t done, uint64_t total) {
   const bool first_bar = terminal_ && !shown_;
   if (!first_bar && now - last_ < pause) return;
   last_ = now;
-  const double share = total ? std::min(1.0, static_cast<double>(done) / static_cast<double>(total)) : 0.0;
+  const double share =
+      total ? std::min(1.0, static_cast<double>(done) / static_cast<double>(total)) : 0.0;
   if (!terminal_) {
-    if (total) std::fprintf(stderr, "%s: %.0f %%\n", what_.c_str(), share * 100.0);
-    else std::fprintf(stderr, "%s: %llu\n", what_.c_str(), static_cast<unsigned long long>(done));
+    if (total)
+      std::fprintf(stderr, "%s: %.0f %%\n", what_.c_str(), share * 100.0);
+    else
+      std::fprintf(stderr, "%s: %llu\n", what_.c_str(), static_cast<unsigned long long>(done));
     return;
   }
   shown_ = true;
   if (total) {
     const int filled = static_cast<int>(share * kBarWidth);
-    std::fprintf(stderr, "\r%s [%.*s%.*s] %3.0f %%\033[K", what_.c_str(), filled, "##############################", kBarWidth - filled,
+    std::fprintf(stderr, "\r%s [%.*s%.*s] %3.0f %%\033[K", what_.c_str(), filled,
+                 "##############################", kBarWidth - filled,
                  "..............................", share * 100.0);
   } else {
     std::fprintf(stderr, "\r%s %llu\033[K", what_.c_str(), static_cast<unsigned long long>(done));

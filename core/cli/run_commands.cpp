@@ -23,13 +23,15 @@ struct RunOptions {
   std::optional<int64_t> seed;
 };
 
-Result<std::vector<TokenId>> prompt_ids(Session& session, const RunOptions& o, const std::string& prompt) {
+Result<std::vector<TokenId>> prompt_ids(Session& session, const RunOptions& o,
+                                        const std::string& prompt) {
   const Model& model = session.model();
   if (!o.ids.empty()) return o.ids;
   if (!model.tokenizer()) return invalid("this model has no tokenizer; give ids with --ids 1,2,3");
   const Settings::Chat& chat = session.settings().chat;
   if (o.raw || !model.chat_template()) return encode_text(*model.tokenizer(), prompt);
-  DVT_TRY(const ChatTemplate chat_template, ChatTemplate::parse(*model.chat_template(), "chat_template"));
+  DVT_TRY(const ChatTemplate chat_template,
+          ChatTemplate::parse(*model.chat_template(), "chat_template"));
   Node messages = Node::make_list();
   if (chat.system) messages.items().push_back(chat_message("system", *chat.system));
   messages.items().push_back(chat_message("user", prompt));
@@ -42,7 +44,8 @@ Status run(const std::string& program, RunOptions o) {
     o.model.config = o.words[0];  // a prompt has no place
   else
     DVT_TRY(split_words(o.words, o.model.config, prompt));
-  const bool from_stdin = o.ids.empty() && (prompt == "-" || (prompt.empty() && isatty(STDIN_FILENO) == 0));
+  const bool from_stdin =
+      o.ids.empty() && (prompt == "-" || (prompt.empty() && isatty(STDIN_FILENO) == 0));
   if (from_stdin) prompt.assign(std::istreambuf_iterator<char>(std::cin), {});
   if (o.ids.empty() && prompt.empty())
     return invalid("there is no prompt" +
@@ -51,9 +54,11 @@ Status run(const std::string& program, RunOptions o) {
 
   DVT_TRY(const std::unique_ptr<Session> session, Session::open(program, o.model));
   if (o.explain) {
-    std::string text = "backend " + session->model().backend_name() + " (" + session->model().backend_variant() + ")\n";
+    std::string text = "backend " + session->model().backend_name() + " (" +
+                       session->model().backend_variant() + ")\n";
     for (const Placement& p : session->model().placements())
-      text += "  " + p.scope + "  " + p.op + "  " + (p.native ? "native" : "by its definition: " + p.reason) + "\n";
+      text += "  " + p.scope + "  " + p.op + "  " +
+              (p.native ? "native" : "by its definition: " + p.reason) + "\n";
     std::fputs(text.c_str(), stderr);
   }
   DVT_TRY(std::vector<TokenId> ids, prompt_ids(*session, o, prompt));
@@ -67,7 +72,8 @@ Status run(const std::string& program, RunOptions o) {
   const bool stream = !o.model.json && has_text;
   Status written;
   // A model without a chat template continues the prompt: show it as one text.
-  if (stream && o.ids.empty() && (o.raw || !session->model().chat_template())) DVT_TRY(print(prompt));
+  if (stream && o.ids.empty() && (o.raw || !session->model().chat_template()))
+    DVT_TRY(print(prompt));
   const size_t asked_for = params.max_tokens;
   const RequestSink sink = [&](const RequestEvent& e) {
     if (stream && written.is_ok()) written = print(e.text);
@@ -86,7 +92,8 @@ Status run(const std::string& program, RunOptions o) {
     DVT_TRY(print("\n"));
   }
   warn_of_full_context(done, asked_for, session->model());
-  if (done.finish == FinishReason::kCancelled) return {Code::kCancelled, "interrupted; the text above is what there was"};
+  if (done.finish == FinishReason::kCancelled)
+    return {Code::kCancelled, "interrupted; the text above is what there was"};
   return Status::ok();
 }
 
@@ -95,20 +102,33 @@ Status run(const std::string& program, RunOptions o) {
 void add_run_commands(Cli& cli) {
   auto o = std::make_shared<RunOptions>();
   CLI::App* command = cli.app.add_subcommand("run", "Answer or continue one prompt, streamed");
-  command->add_option("words", o->words, "a config is a YAML file, a model's folder or a path in a folder that is there; "
-                                         "else it is a prompt for the embedded model. \"-\" reads the prompt from standard input")
+  command
+      ->add_option(
+          "words", o->words,
+          "a config is a YAML file, a model's folder or a path in a folder that is there; "
+          "else it is a prompt for the embedded model. \"-\" reads the prompt from standard input")
       ->expected(0, -1)
       ->option_text("[CONFIG] [PROMPT]");
-  command->add_option("--set", o->model.sets, "override one key of the config: --set sampler.0.temperature=0.2")->allow_extra_args(false);
-  command->add_flag("--json", o->model.json, "print text, ids, finish reason and timings as one JSON object");
-  command->add_option("--ids", o->ids, "token ids instead of a prompt: --ids 1,2,3")->delimiter(',');
+  command
+      ->add_option("--set", o->model.sets,
+                   "override one key of the config: --set sampler.0.temperature=0.2")
+      ->allow_extra_args(false);
+  command->add_flag("--json", o->model.json,
+                    "print text, ids, finish reason and timings as one JSON object");
+  command->add_option("--ids", o->ids, "token ids instead of a prompt: --ids 1,2,3")
+      ->delimiter(',');
   command->add_flag("--raw", o->raw, "do not apply the checkpoint's chat template");
   command->add_flag("--explain", o->explain, "say where each op runs, and why, on standard error");
-  command->add_option("-n,--max-tokens", o->max_tokens, "tokens to generate at most (generate.max_tokens)")->check(CLI::Range(0, INT32_MAX));
+  command
+      ->add_option("-n,--max-tokens", o->max_tokens,
+                   "tokens to generate at most (generate.max_tokens)")
+      ->check(CLI::Range(0, INT32_MAX));
   command->add_option("--seed", o->seed, "seed of the sampler (generate.seed)")
       ->check(integer_up_to(INT64_MAX));
-  command->footer("Examples:\n  dovetail run \"It was a dark night\"\n  dovetail run configs/qwen3-0.6b.yaml \"Why is the sky blue?\" -n 200\n"
-                  "  cat letter.txt | dovetail run models/Qwen3-0.6B -\n  dovetail run --ids 1,2,3 --json");
+  command->footer(
+      "Examples:\n  dovetail run \"It was a dark night\"\n  dovetail run configs/qwen3-0.6b.yaml "
+      "\"Why is the sky blue?\" -n 200\n"
+      "  cat letter.txt | dovetail run models/Qwen3-0.6B -\n  dovetail run --ids 1,2,3 --json");
   command->callback([&cli, o] { cli.action = [&cli, o] { return run(cli.program, *o); }; });
   add_chat_command(cli);
 }

@@ -15,8 +15,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-fs::path prefix_of(const std::string& program) { return fs::path(program).parent_path().parent_path(); }
-fs::path configs_of(const std::string& program) { return prefix_of(program) / "share" / "dovetail" / "configs"; }
+fs::path prefix_of(const std::string& program) {
+  return fs::path(program).parent_path().parent_path();
+}
+fs::path configs_of(const std::string& program) {
+  return prefix_of(program) / "share" / "dovetail" / "configs";
+}
 
 bool ends_with_any(std::string_view text, std::initializer_list<std::string_view> ends) {
   for (std::string_view end : ends)
@@ -29,10 +33,14 @@ Result<Node> load(const std::string& program, const ModelOptions& model) {
   LoadOptions options;
   options.defaults_path = (configs_of(program) / "defaults.yaml").string();
   options.sets = model.sets;
-  const std::string path = model.config.empty() ? (configs_of(program) / model.default_config).string() : model.config;
+  const std::string path =
+      model.config.empty() ? (configs_of(program) / model.default_config).string() : model.config;
   std::error_code error;
-  if (fs::is_directory(path, error) || ends_with_any(path, {".gguf", ".safetensors"})) return config_for_checkpoint(path, options);
-  if (!fs::exists(path, error)) return io_error("config \"" + path + "\" does not exist; give a YAML file or a checkpoint's folder");
+  if (fs::is_directory(path, error) || ends_with_any(path, {".gguf", ".safetensors"}))
+    return config_for_checkpoint(path, options);
+  if (!fs::exists(path, error))
+    return io_error("config \"" + path +
+                    "\" does not exist; give a YAML file or a checkpoint's folder");
   return load_config(path, options);
 }
 
@@ -87,8 +95,10 @@ Status split_words(const std::vector<std::string>& words, std::string& config, s
 
 Status Runtime::start(const std::string& program, const std::vector<std::string>& plugin_paths) {
   const Settings::Backend& b = settings_.backend;
-  const uint32_t n_lanes = b.n_threads ? static_cast<uint32_t>(*b.n_threads) : ThreadPool::default_lanes();
-  pool_ = std::make_unique<ThreadPool>(n_lanes, b.pin ? cores_first(allowed_cpus()) : std::vector<int>{});
+  const uint32_t n_lanes =
+      b.n_threads ? static_cast<uint32_t>(*b.n_threads) : ThreadPool::default_lanes();
+  pool_ = std::make_unique<ThreadPool>(n_lanes,
+                                       b.pin ? cores_first(allowed_cpus()) : std::vector<int>{});
   host_ = std::make_unique<HostServices>(*pool_);
   SearchOptions search;
   for (const std::string& path : plugin_paths) search.paths.push_back(path);
@@ -99,13 +109,15 @@ Status Runtime::start(const std::string& program, const std::vector<std::string>
   return Status::ok();
 }
 
-Result<std::unique_ptr<Runtime>> Runtime::open_plugins_only(const std::string& program, const std::vector<std::string>& paths) {
+Result<std::unique_ptr<Runtime>> Runtime::open_plugins_only(const std::string& program,
+                                                            const std::vector<std::string>& paths) {
   auto runtime = std::unique_ptr<Runtime>(new Runtime);
   DVT_TRY(runtime->start(program, paths));
   return runtime;
 }
 
-Result<std::unique_ptr<Runtime>> Runtime::open(const std::string& program, const ModelOptions& options) {
+Result<std::unique_ptr<Runtime>> Runtime::open(const std::string& program,
+                                               const ModelOptions& options) {
   auto runtime = std::unique_ptr<Runtime>(new Runtime);
   DVT_TRY(runtime->config_, load(program, options));
   runtime->config_name_ = options.config.empty() ? "the embedded model" : options.config;
@@ -123,9 +135,12 @@ Result<std::unique_ptr<Runtime>> Runtime::open(const std::string& program, const
   DVT_TRY(validate(runtime->config_, params));
   const auto complete = [&](std::string_view kind, PluginUse& use) -> Status {
     if (use.name.empty()) return Status::ok();
-    DVT_TRY([[maybe_unused]] LoadedPlugin * plugin, runtime->plugins_->load(kind, use.name));  // with the reason if it cannot
+    DVT_TRY([[maybe_unused]] LoadedPlugin * plugin,
+            runtime->plugins_->load(kind, use.name));  // with the reason if it cannot
     const std::vector<ParamSpec>* specs = params.find(kind, use.name);
-    if (!specs) return internal_error("the parameters of " + std::string(kind) + " \"" + use.name + "\" are not known");
+    if (!specs)
+      return internal_error("the parameters of " + std::string(kind) + " \"" + use.name +
+                            "\" are not known");
     DVT_TRY(use.params, complete_params(use.params, *specs, use.path));
     return Status::ok();
   };
@@ -141,7 +156,9 @@ Result<std::unique_ptr<Runtime>> Runtime::open(const std::string& program, const
 Status Runtime::check_named_plugins() {
   const auto check = [this](std::string_view kind, const PluginUse& use) -> Status {
     const auto& all = plugins_->candidates();
-    const bool is_there = std::any_of(all.begin(), all.end(), [&](const Candidate& c) { return c.kind == kind && is_meant(c, use.name); });
+    const bool is_there = std::any_of(all.begin(), all.end(), [&](const Candidate& c) {
+      return c.kind == kind && is_meant(c, use.name);
+    });
     if (use.name.empty() || !is_there) return Status::ok();
     const Result<LoadedPlugin*> plugin = plugins_->load(kind, use.name);
     return plugin ? Status::ok() : plugin.status();
@@ -174,7 +191,9 @@ PluginParams Runtime::plugin_params() {
   return out;
 }
 
-Result<std::unique_ptr<Session>> Session::open(const std::string& program, const ModelOptions& options, const SessionOptions& session) {
+Result<std::unique_ptr<Session>> Session::open(const std::string& program,
+                                               const ModelOptions& options,
+                                               const SessionOptions& session) {
   auto self = std::unique_ptr<Session>(new Session);
   DVT_TRY(self->runtime_, Runtime::open(program, options));
   Runtime& runtime = *self->runtime_;
@@ -185,16 +204,21 @@ Result<std::unique_ptr<Session>> Session::open(const std::string& program, const
   load.all_rows = session.all_rows;
   load.plan_only = session.plan_only;
   load.cancel = interrupt_flag();
-  load.progress = [&progress](uint64_t done, uint64_t total, std::string_view what) { progress.update(what, done, total); };
+  load.progress = [&progress](uint64_t done, uint64_t total, std::string_view what) {
+    progress.update(what, done, total);
+  };
   DVT_TRY(self->model_, Model::load(load));
   progress.finish();
   DVT_TRY(check_stop_ids(runtime, *self->model_));
   for (const PluginUse& stage : runtime.settings().sampler) {
-    DVT_TRY(LoadedPlugin* plugin, runtime.plugins().load("sampler", stage.name));
+    DVT_TRY(LoadedPlugin * plugin, runtime.plugins().load("sampler", stage.name));
     const auto* table = plugin->interface<dvt_sampler_v1>("dovetail.sampler/1");
-    if (!table) return unsupported("plugin \"" + stage.name + "\" has no interface dovetail.sampler/1");
+    if (!table)
+      return unsupported("plugin \"" + stage.name + "\" has no interface dovetail.sampler/1");
     DVT_TRY(std::vector<ParamSpec> declared, param_specs(*plugin->table));
-    DVT_TRY(self->chain_.add(stage.name, table, plugin->self, stage.params, static_cast<uint32_t>(self->model_->vocab_size()), std::move(declared)));
+    DVT_TRY(self->chain_.add(stage.name, table, plugin->self, stage.params,
+                             static_cast<uint32_t>(self->model_->vocab_size()),
+                             std::move(declared)));
   }
   self->chain_.set_pool(&runtime.pool());
   if (self->model_->tokenizer()) self->chain_.set_n_ids(self->model_->tokenizer()->n_ids());
@@ -216,7 +240,9 @@ RequestParams Session::request_params() const {
   params.max_tokens = static_cast<uint32_t>(g.max_tokens);
   params.stop = g.stop;
   for (int32_t id : g.stop_ids) params.stop_ids.push_back(static_cast<TokenId>(id));
-  if (!g.ignore_eos) params.stop_ids.insert(params.stop_ids.end(), model_->eos_ids().begin(), model_->eos_ids().end());
+  if (!g.ignore_eos)
+    params.stop_ids.insert(params.stop_ids.end(), model_->eos_ids().begin(),
+                           model_->eos_ids().end());
   if (g.seed) params.seed = static_cast<uint64_t>(*g.seed);
   return params;
 }

@@ -18,11 +18,14 @@ namespace fs = std::filesystem;
 
 // What configs/defaults.yaml (or DOVETAIL_SET) says; no plugin's name is written in code.
 Result<std::string> default_plugin(const std::string& program) {
-  const fs::path path = fs::path(program).parent_path().parent_path() / "share" / "dovetail" / "configs" / "defaults.yaml";
+  const fs::path path = fs::path(program).parent_path().parent_path() / "share" / "dovetail" /
+                        "configs" / "defaults.yaml";
   DVT_TRY(const Node defaults, load_config(path.string()));
   const Node* tokenizer = defaults.find("tokenizer");
   const Node* name = tokenizer ? tokenizer->find("plugin") : nullptr;
-  if (!name || !name->is_string()) return invalid(path.string() + ": tokenizer.plugin is missing; it names the plugin that reads tokenizer.json");
+  if (!name || !name->is_string())
+    return invalid(path.string() +
+                   ": tokenizer.plugin is missing; it names the plugin that reads tokenizer.json");
   return name->as_string();
 }
 
@@ -62,10 +65,12 @@ Result<OpenTokenizer> open_tokenizer(const std::string& program, const std::stri
   DVT_TRY(const std::string text, out.scope->folder()->read(file));
   DVT_TRY(Node definition, parse_json(text, (folder / file).string()));
   const Node* kept = doc_node(out.scope->keep(std::move(definition)));
-  DVT_TRY(LoadedPlugin* plugin, out.runtime->plugins().load("tokenizer", plugin_name));
+  DVT_TRY(LoadedPlugin * plugin, out.runtime->plugins().load("tokenizer", plugin_name));
   const auto* table = plugin->interface<dvt_tokenizer_v1>("dovetail.tokenizer/1");
-  if (!table) return unsupported("plugin \"" + plugin_name + "\" has no interface dovetail.tokenizer/1");
-  DVT_TRY(out.tokenizer, Tokenizer::open(table, plugin->self, *kept, out.scope->dir(), std::move(params)));
+  if (!table)
+    return unsupported("plugin \"" + plugin_name + "\" has no interface dovetail.tokenizer/1");
+  DVT_TRY(out.tokenizer,
+          Tokenizer::open(table, plugin->self, *kept, out.scope->dir(), std::move(params)));
   return out;
 }
 
@@ -75,7 +80,9 @@ struct TokenizeOptions {
   bool jsonl = false, decode = false, special = false, json = false;
 };
 
-uint32_t encode_flags(bool special) { return DVT_ENC_ADD_SPECIAL | (special ? 0u : uint32_t{DVT_ENC_SPECIAL_LITERAL}); }
+uint32_t encode_flags(bool special) {
+  return DVT_ENC_ADD_SPECIAL | (special ? 0u : uint32_t{DVT_ENC_SPECIAL_LITERAL});
+}
 
 // JSON that a user gives is a request: what is wrong with it is no damaged file.
 Result<Node> parse_request(std::string_view text, const std::string& where) {
@@ -99,7 +106,8 @@ Result<Node> encode_line(const Tokenizer& tokenizer, const Node& line, bool spec
     return invalid(std::string("expected {\"text\": a string}, got ") +
                    (text ? text->kind_name() : "no \"text\"") + "; for ids to text add --decode");
   DVT_TRY(const bool special_too, flag_of(line, "special"));
-  DVT_TRY(const std::vector<dvt_tok> tokens, tokenizer.encode(text->as_string(), {}, encode_flags(special || special_too)));
+  DVT_TRY(const std::vector<dvt_tok> tokens,
+          tokenizer.encode(text->as_string(), {}, encode_flags(special || special_too)));
   Node ids = Node::make_list(), out = Node::make_map();
   for (const dvt_tok& t : tokens) ids.items().push_back(Node::make_int(t.id));
   out.set("ids", std::move(ids));
@@ -122,7 +130,8 @@ Result<Node> decode_line(const Tokenizer& tokenizer, const Node& line) {
                                std::to_string(tokenizer.n_ids()) + "; it is left out");
     ids.push_back(static_cast<uint32_t>(id.as_int()));
   }
-  DVT_TRY(const bool skip, flag_of(line, line.find("skip_special") ? "skip_special" : "skip_special_tokens"));
+  DVT_TRY(const bool skip,
+          flag_of(line, line.find("skip_special") ? "skip_special" : "skip_special_tokens"));
   DVT_TRY(std::string text, tokenizer.decode(ids, skip ? uint32_t{DVT_DEC_SKIP_SPECIAL} : 0u));
   Node out = Node::make_map();
   out.set("text", Node::make_string(std::move(text)));
@@ -136,7 +145,8 @@ Status convert_lines(const Tokenizer& tokenizer, const TokenizeOptions& o) {
     if (text.find_first_not_of(" \t\r") == std::string::npos) continue;
     const std::string where = "line " + std::to_string(n) + " of standard input";
     DVT_TRY(const Node line, parse_request(text, where));
-    const Result<Node> out = o.decode ? decode_line(tokenizer, line) : encode_line(tokenizer, line, o.special);
+    const Result<Node> out =
+        o.decode ? decode_line(tokenizer, line) : encode_line(tokenizer, line, o.special);
     if (!out) return out.status().in(where);
     DVT_TRY(print(to_json(*out) + "\n"));
   }
@@ -167,7 +177,8 @@ Status tokenize(const std::string& program, const TokenizeOptions& o) {
     DVT_TRY(const std::string piece, tokenizer.piece(t.id));
     std::string id = std::to_string(t.id);
     id.insert(0, id.size() < 8 ? 8 - id.size() : 0, ' ');
-    const std::string quoted = to_json(Node::make_string(piece));  // half a character shows as U+FFFD
+    // Half a character shows as U+FFFD.
+    const std::string quoted = to_json(Node::make_string(piece));
     table += id + "  " + quoted + "\n";
     Node entry = Node::make_map();
     entry.set("id", Node::make_int(t.id));
@@ -190,9 +201,11 @@ struct TrainOptions {
 Status train(const std::string& program, const TrainOptions& o) {
   DVT_TRY(const std::unique_ptr<Runtime> runtime, Runtime::open_plugins_only(program));
   DVT_TRY(const std::string name, default_plugin(program));
-  DVT_TRY(LoadedPlugin* plugin, runtime->plugins().load("tokenizer", name));
+  DVT_TRY(LoadedPlugin * plugin, runtime->plugins().load("tokenizer", name));
   const auto* trainer = plugin->interface<dvt_tokenizer_trainer_v1>("dovetail.tokenizer_trainer/1");
-  if (!trainer) return unsupported("plugin \"" + name + "\" cannot train; it has no interface dovetail.tokenizer_trainer/1");
+  if (!trainer)
+    return unsupported("plugin \"" + name +
+                       "\" cannot train; it has no interface dovetail.tokenizer_trainer/1");
 
   HostScope scope;
   std::vector<dvt_file> files;
@@ -201,7 +214,8 @@ Status train(const std::string& program, const TrainOptions& o) {
     files.push_back(scope.keep(std::move(file)));
   }
   std::error_code error;
-  const fs::path output = fs::is_directory(o.output, error) ? fs::path(o.output) / "tokenizer.json" : fs::path(o.output);
+  const fs::path output = fs::is_directory(o.output, error) ? fs::path(o.output) / "tokenizer.json"
+                                                            : fs::path(o.output);
   std::vector<dvt_str> special;
   for (const std::string& token : o.special) special.push_back(abi_text(token));
   dvt_train_options options{};
@@ -226,8 +240,12 @@ Status train(const std::string& program, const TrainOptions& o) {
     }
   };
   Progress progress;
-  CallFrame call(interrupt_flag(), [&progress](uint64_t done, uint64_t total, std::string_view what) { progress.update(what, done, total); });
-  DVT_TRY(call.check(trainer->train(plugin->self, call, &options, files.data(), files.size(), &sink)));
+  CallFrame call(interrupt_flag(),
+                 [&progress](uint64_t done, uint64_t total, std::string_view what) {
+                   progress.update(what, done, total);
+                 });
+  DVT_TRY(
+      call.check(trainer->train(plugin->self, call, &options, files.data(), files.size(), &sink)));
   progress.finish();
   DVT_TRY(write_file(output, definition));
   return print(output.string() + ": " + bytes_text(definition.size()) + "\n");
@@ -237,30 +255,53 @@ Status train(const std::string& program, const TrainOptions& o) {
 
 void add_text_commands(Cli& cli) {
   auto o = std::make_shared<TokenizeOptions>();
-  CLI::App* command = cli.app.add_subcommand("tokenize", "Show a text's token ids and pieces, or turn ids into text");
-  command->add_option("text", o->text, "the text, taken as it is (\\n stays two characters); absent: standard input");
-  command->add_option("--tokenizer", o->tokenizer, "folder with tokenizer.json (a checkpoint's), that file, or a YAML config")->required();
-  command->add_flag("--special", o->special, "special tokens spelled out in the text count as such");
+  CLI::App* command = cli.app.add_subcommand(
+      "tokenize", "Show a text's token ids and pieces, or turn ids into text");
+  command->add_option(
+      "text", o->text,
+      "the text, taken as it is (\\n stays two characters); absent: standard input");
+  command
+      ->add_option("--tokenizer", o->tokenizer,
+                   "folder with tokenizer.json (a checkpoint's), that file, or a YAML config")
+      ->required();
+  command->add_flag("--special", o->special,
+                    "special tokens spelled out in the text count as such");
   command->add_flag("--decode", o->decode, "ids to text");
-  command->add_flag("--jsonl", o->jsonl, "read JSON lines with \"text\" (and \"special\"), write lines with \"ids\"; with --decode the other way round");
+  command->add_flag("--jsonl", o->jsonl,
+                    "read JSON lines with \"text\" (and \"special\"), write lines with \"ids\"; "
+                    "with --decode the other way round");
   command->add_flag("--json", o->json, "print JSON instead of a table");
-  command->footer("Examples:\n  dovetail tokenize --tokenizer models/Qwen3-0.6B \"Hello world\"\n"
-                  "  echo '{\"text\": \"Hello\"}' | dovetail tokenize --tokenizer models/Qwen3-0.6B --jsonl\n"
-                  "  dovetail tokenize --tokenizer models/Qwen3-0.6B --decode 9707,1879");
+  command->footer(
+      "Examples:\n  dovetail tokenize --tokenizer models/Qwen3-0.6B \"Hello world\"\n"
+      "  echo '{\"text\": \"Hello\"}' | dovetail tokenize --tokenizer models/Qwen3-0.6B --jsonl\n"
+      "  dovetail tokenize --tokenizer models/Qwen3-0.6B --decode 9707,1879");
   command->callback([&cli, o] { cli.action = [&cli, o] { return tokenize(cli.program, *o); }; });
 
   auto t = std::make_shared<TrainOptions>();
-  CLI::App* trainer = cli.app.add_subcommand("train-tokenizer", "Make a byte-level BPE tokenizer.json from text files");
+  CLI::App* trainer = cli.app.add_subcommand(
+      "train-tokenizer", "Make a byte-level BPE tokenizer.json from text files");
   trainer->add_option("files", t->files, "text files in UTF-8")->required();
-  trainer->add_option("-o,--output", t->output, "tokenizer.json to write, or a folder for it")->required();
-  trainer->add_option("--vocab-size", t->vocab_size, "ids at most, special tokens and the 256 bytes included")->required()->check(CLI::PositiveNumber);
+  trainer->add_option("-o,--output", t->output, "tokenizer.json to write, or a folder for it")
+      ->required();
+  trainer
+      ->add_option("--vocab-size", t->vocab_size,
+                   "ids at most, special tokens and the 256 bytes included")
+      ->required()
+      ->check(CLI::PositiveNumber);
   trainer->add_option("--min-frequency", t->min_frequency, "pairs rarer than this are not merged")
       ->default_val(2)
       ->check(integer_up_to(INT64_MAX));
-  trainer->add_option("--special", t->special, "a special token; repeat for more, ids in this order")->allow_extra_args(false);
-  trainer->add_option("--pattern", t->pattern, "how text is split before merging: qwen2, gpt2 or a regular expression")->default_val("qwen2");
+  trainer
+      ->add_option("--special", t->special, "a special token; repeat for more, ids in this order")
+      ->allow_extra_args(false);
+  trainer
+      ->add_option("--pattern", t->pattern,
+                   "how text is split before merging: qwen2, gpt2 or a regular expression")
+      ->default_val("qwen2");
   trainer->add_flag("--no-nfc", t->no_nfc, "do not normalise to NFC");
-  trainer->footer("Example:\n  dovetail train-tokenizer book.txt -o tokenizer.json --vocab-size 4096 --special \"<|endoftext|>\"");
+  trainer->footer(
+      "Example:\n  dovetail train-tokenizer book.txt -o tokenizer.json --vocab-size 4096 --special "
+      "\"<|endoftext|>\"");
   trainer->callback([&cli, t] { cli.action = [&cli, t] { return train(cli.program, *t); }; });
 }
 

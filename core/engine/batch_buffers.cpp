@@ -4,7 +4,8 @@
 
 namespace dovetail::core {
 
-BatchBuffers::BatchBuffers(uint32_t max_tokens, uint32_t max_seqs, size_t n_groups) : page_off_(n_groups), pages_(n_groups) {
+BatchBuffers::BatchBuffers(uint32_t max_tokens, uint32_t max_seqs, size_t n_groups)
+    : page_off_(n_groups), pages_(n_groups) {
   tok_off_.reserve(max_seqs + 1);
   slots_.reserve(max_seqs);
   out_rows_.reserve(max_seqs);
@@ -30,7 +31,8 @@ dvt_batch BatchBuffers::fill(const Batch& batch, const KvCache& cache) {
     const SequenceCache& sequence = e.request->cache;
     for (uint32_t i = 0; i < e.n_tokens; ++i) {
       const bool is_known = sequence.n_cached + i < e.request->tokens.size();
-      tokens_.push_back(is_known ? static_cast<int32_t>(e.request->tokens[sequence.n_cached + i]) : 0);
+      tokens_.push_back(is_known ? static_cast<int32_t>(e.request->tokens[sequence.n_cached + i])
+                                 : 0);
       token_from_.push_back(is_known ? dvt_token_from{} : e.last_from);
       names_tokens |= !is_known;
       positions_.push_back(static_cast<int32_t>(sequence.n_cached + i));
@@ -45,8 +47,8 @@ dvt_batch BatchBuffers::fill(const Batch& batch, const KvCache& cache) {
   }
   groups_.clear();
   for (size_t g = 0; g < pages_.size(); ++g)
-    groups_.push_back({sizeof(dvt_page_group), cache.groups()[g].number, cache.block_len(), cache.groups()[g].rate,
-                       page_off_[g].data(), pages_[g].data()});
+    groups_.push_back({sizeof(dvt_page_group), cache.groups()[g].number, cache.block_len(),
+                       cache.groups()[g].rate, page_off_[g].data(), pages_[g].data()});
 
   dvt_batch out{};
   out.struct_size = sizeof out;

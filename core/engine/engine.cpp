@@ -6,7 +6,9 @@
 namespace dovetail::core {
 
 Engine::Step::Step(const SchedulerLimits& limits, size_t n_groups)
-    : buffers(limits.max_batch_tokens, limits.max_seqs, n_groups), ids(limits.max_seqs), drawn(limits.max_seqs, TokenId{0}) {
+    : buffers(limits.max_batch_tokens, limits.max_seqs, n_groups),
+      ids(limits.max_seqs),
+      drawn(limits.max_seqs, TokenId{0}) {
   batch.entries.reserve(limits.max_seqs);
 }
 
@@ -28,11 +30,13 @@ Result<RequestId> Engine::add(RequestParams params, RequestSink sink) {
   if (params.prompt.empty()) return invalid("the prompt has no tokens; give at least one");
   const auto limit = static_cast<uint64_t>(model_.max_seq_len());
   if (params.prompt.size() >= limit)
-    return invalid("the prompt has " + std::to_string(params.prompt.size()) + " tokens, the context holds " + std::to_string(limit) +
+    return invalid("the prompt has " + std::to_string(params.prompt.size()) +
+                   " tokens, the context holds " + std::to_string(limit) +
                    " and one must be left to generate; shorten the prompt or set `context` higher");
   for (TokenId id : params.prompt)
     if (id >= static_cast<uint64_t>(model_.vocab_size()))
-      return invalid("the prompt has id " + std::to_string(id) + ", the vocabulary ends at " + std::to_string(model_.vocab_size() - 1));
+      return invalid("the prompt has id " + std::to_string(id) + ", the vocabulary ends at " +
+                     std::to_string(model_.vocab_size() - 1));
 
   auto request = std::make_unique<Request>();
   request->id = next_id_;
@@ -40,13 +44,15 @@ Result<RequestId> Engine::add(RequestParams params, RequestSink sink) {
   request->tokens = params.prompt;
   request->n_prompt = params.prompt.size();
   request->times.added = Clock::now();
-  DVT_TRY(request->sampler, SamplerState::begin(chain_, params.sampling, params.prompt, params.seed, params.choice));
+  DVT_TRY(request->sampler,
+          SamplerState::begin(chain_, params.sampling, params.prompt, params.seed, params.choice));
   if (model_.tokenizer()) {
     DVT_TRY(request->detokenizer, model_.tokenizer()->stream());
     request->stop = std::make_unique<StopMatcher>(params.stop, params.include_stop);
   }
   request->params = std::move(params);
-  request->params.max_tokens = static_cast<uint32_t>(std::min<uint64_t>(request->params.max_tokens, limit - request->n_prompt));
+  request->params.max_tokens = static_cast<uint32_t>(
+      std::min<uint64_t>(request->params.max_tokens, limit - request->n_prompt));
   const RequestId id = next_id_++;
   if (request->params.max_tokens == 0) request->finish = FinishReason::kLength;
   scheduler_.add(std::move(request));
@@ -58,7 +64,8 @@ Result<bool> Engine::step() {
   Step* const before = std::exchange(in_flight_, nullptr);  // launched, its tokens not read yet
   Step& step = before == &steps_[0] ? steps_[1] : steps_[0];
   scheduler_.next_batch(cache_, step.batch);  // which tokens of which requests; blocks reserved
-  const Status launched = step.batch.empty() ? Status::ok() : launch(step);  // architecture -> backend -> kernels
+  // Architecture -> backend -> kernels.
+  const Status launched = step.batch.empty() ? Status::ok() : launch(step);
   if (before) DVT_TRY(retire(*before));  // a token for each row, its text to the caller
   DVT_TRY(launched);
   if (in_flight_ && !(launch_ahead_ && (step.backend_samples || step.batch.n_rows == 0)))
@@ -76,7 +83,9 @@ Status Engine::launch(Step& step) {
   if (step.backend_samples) {
     DVT_TRY(step.ticket, model_.submit_argmax(raw, {step.ids.data(), batch.n_rows}, known_ids_));
   } else {
-    const dvt_output logits{abi_text("logits"), logits_.data(), size_t{batch.n_rows} * static_cast<size_t>(model_.vocab_size()) * sizeof(float)};
+    const dvt_output logits{
+        abi_text("logits"), logits_.data(),
+        size_t{batch.n_rows} * static_cast<size_t>(model_.vocab_size()) * sizeof(float)};
     DVT_TRY(step.ticket, model_.submit(raw, {&logits, 1}, nullptr));
   }
   in_flight_ = &step;
@@ -91,8 +100,10 @@ Status Engine::retire(Step& step) {
   for (const BatchEntry& e : step.batch.entries) {
     if (!e.wants_logits || e.request->is_done()) continue;
     const Result<TokenId>& next = step.drawn[e.row];
-    if (next) accept(*e.request, *next);
-    else finish(*e.request, FinishReason::kError, next.status());
+    if (next)
+      accept(*e.request, *next);
+    else
+      finish(*e.request, FinishReason::kError, next.status());
   }
   return Status::ok();
 }
@@ -102,10 +113,13 @@ void Engine::draw(Step& step) {
   const std::vector<BatchEntry>& entries = step.batch.entries;
   const auto draw_rows = [&](uint64_t begin, uint64_t end, uint32_t) {
     for (uint64_t i = begin; i < end; ++i)
-      if (entries[i].wants_logits && !entries[i].request->is_done()) step.drawn[entries[i].row] = sample(entries[i], step);
+      if (entries[i].wants_logits && !entries[i].request->is_done())
+        step.drawn[entries[i].row] = sample(entries[i], step);
   };
-  if (chain_.pool() && !step.backend_samples) chain_.pool()->parallel_for(entries.size(), 1, draw_rows);
-  else draw_rows(0, entries.size(), 0);
+  if (chain_.pool() && !step.backend_samples)
+    chain_.pool()->parallel_for(entries.size(), 1, draw_rows);
+  else
+    draw_rows(0, entries.size(), 0);
 }
 
 Result<TokenId> Engine::sample(const BatchEntry& entry, const Step& step) const {
@@ -123,8 +137,10 @@ void Engine::accept(Request& request, TokenId token) {
   if (request.n_generated() == 0) request.times.first_token = now;
   request.times.last_token = now;
   const std::vector<TokenId>& ends = request.params.stop_ids;
-  if (std::find(ends.begin(), ends.end(), token) != ends.end()) return finish(request, FinishReason::kStop);
-  if (Status s = request.sampler->accept(token); !s.is_ok()) return finish(request, FinishReason::kError, s);
+  if (std::find(ends.begin(), ends.end(), token) != ends.end())
+    return finish(request, FinishReason::kStop);
+  if (Status s = request.sampler->accept(token); !s.is_ok())
+    return finish(request, FinishReason::kError, s);
   request.tokens.push_back(token);
 
   RequestEvent event{request.id, token, {}, FinishReason::kNone};
@@ -160,13 +176,16 @@ void Engine::cancel(RequestId id) {
   cancels_.push_back(id);
 }
 
-void Engine::cancel_all() { cancel_all_.store(true, std::memory_order_relaxed); }
+void Engine::cancel_all() {
+  cancel_all_.store(true, std::memory_order_relaxed);
+}
 
 void Engine::collect_done() {
   {
     const std::lock_guard lock(cancels_lock_);
     for (RequestId id : cancels_)
-      if (Request* r = scheduler_.find(id); r && !r->is_done()) finish(*r, FinishReason::kCancelled);
+      if (Request* r = scheduler_.find(id); r && !r->is_done())
+        finish(*r, FinishReason::kCancelled);
     cancels_.clear();
   }
   if (cancel_all_.exchange(false, std::memory_order_relaxed)) {
@@ -197,6 +216,8 @@ void Engine::collect_done() {
   }
 }
 
-std::vector<Completion> Engine::take_completions() { return std::exchange(completions_, {}); }
+std::vector<Completion> Engine::take_completions() {
+  return std::exchange(completions_, {});
+}
 
 }  // namespace dovetail::core

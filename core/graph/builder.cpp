@@ -5,7 +5,9 @@
 namespace dovetail::core {
 namespace {
 
-std::string_view view(dvt_str s) { return {s.p, static_cast<size_t>(s.n)}; }
+std::string_view view(dvt_str s) {
+  return {s.p, static_cast<size_t>(s.n)};
+}
 
 Attr copy_attr(const dvt_attr_in& in) {
   Attr a;
@@ -36,7 +38,8 @@ struct GraphBuilder::Slots {
     *out = *v + 1;
     return DVT_OK;
   }
-  static dvt_code weight(void* p, dvt_call*, dvt_str name, const int64_t* shape, uint32_t ndim, dvt_id* out) noexcept {
+  static dvt_code weight(void* p, dvt_call*, dvt_str name, const int64_t* shape, uint32_t ndim,
+                         dvt_id* out) noexcept {
     GraphBuilder& b = self(p);
     Result<std::vector<int64_t>> got = b.weight_shape_(view(name));
     if (!got) return b.keep(got.status());
@@ -47,8 +50,9 @@ struct GraphBuilder::Slots {
     if (!same) {
       std::vector<dvt_dim> wanted;
       for (uint32_t i = 0; i < ndim; ++i) wanted.push_back(fixed_dim(shape[i]));
-      return b.keep(invalid("weight \"" + std::string(view(name)) + "\" is " + b.writer_.graph().shape_text(dims) +
-                            ", expected " + b.writer_.graph().shape_text(wanted)));
+      return b.keep(invalid("weight \"" + std::string(view(name)) + "\" is " +
+                            b.writer_.graph().shape_text(dims) + ", expected " +
+                            b.writer_.graph().shape_text(wanted)));
     }
     *out = b.writer_.weight(view(name), std::move(dims)) + 1;
     return DVT_OK;
@@ -63,8 +67,10 @@ struct GraphBuilder::Slots {
     GraphBuilder& b = self(p);
     if (!b.status_.is_ok()) return static_cast<dvt_code>(b.status_.code());
     std::vector<uint32_t> in;
-    for (uint64_t i = 0; i < desc->n_in; ++i) in.push_back(desc->in[i] == 0 ? kNoValue : desc->in[i] - 1);
-    while (!in.empty() && in.back() == kNoValue) in.pop_back();  // trailing optional inputs left out
+    for (uint64_t i = 0; i < desc->n_in; ++i)
+      in.push_back(desc->in[i] == 0 ? kNoValue : desc->in[i] - 1);
+    while (!in.empty() && in.back() == kNoValue)
+      in.pop_back();  // trailing optional inputs left out
     std::vector<Attr> attrs;
     for (uint64_t i = 0; i < desc->n_attrs; ++i) attrs.push_back(copy_attr(desc->attrs[i]));
     Result<std::vector<uint32_t>> out = b.writer_.emit(view(desc->op), desc->rev, in, attrs);
@@ -82,9 +88,11 @@ struct GraphBuilder::Slots {
   static dvt_code observe(void* p, dvt_call*, dvt_str name, dvt_id val) noexcept {
     return self(p).named(name, val, DVT_VALF_OBSERVED);
   }
-  static dvt_code shape(void* p, dvt_call*, dvt_id val, dvt_dim* out, uint32_t cap, uint32_t* ndim) noexcept {
+  static dvt_code shape(void* p, dvt_call*, dvt_id val, dvt_dim* out, uint32_t cap,
+                        uint32_t* ndim) noexcept {
     GraphBuilder& b = self(p);
-    if (val == 0 || !b.status_.is_ok()) return b.status_.is_ok() ? DVT_EINVAL : static_cast<dvt_code>(b.status_.code());
+    if (val == 0 || !b.status_.is_ok())
+      return b.status_.is_ok() ? DVT_EINVAL : static_cast<dvt_code>(b.status_.code());
     const ValueType type = b.writer_.type_of(val - 1);
     *ndim = static_cast<uint32_t>(type.dims.size());
     if (*ndim > cap) return DVT_ETOOSMALL;
@@ -95,15 +103,18 @@ struct GraphBuilder::Slots {
 
 dvt_code GraphBuilder::named(dvt_str name, dvt_id val, uint32_t flag) {
   if (!status_.is_ok()) return static_cast<dvt_code>(status_.code());
-  if (val == 0) return keep(invalid("\"" + std::string(view(name)) + "\" names a value that was never made"));
+  if (val == 0)
+    return keep(invalid("\"" + std::string(view(name)) + "\" names a value that was never made"));
   return keep(writer_.name_value(view(name), val - 1, flag));
 }
 
-GraphBuilder::GraphBuilder(const OpRegistry& registry, WeightShape weight_shape, const std::vector<dvt_state_spec>& states)
+GraphBuilder::GraphBuilder(const OpRegistry& registry, WeightShape weight_shape,
+                           const std::vector<dvt_state_spec>& states)
     : writer_(registry), weight_shape_(std::move(weight_shape)) {
   for (const dvt_state_spec& spec : states) writer_.add_state(spec);
-  table_ = {sizeof table_, 0,          this,          Slots::input,  Slots::weight,  Slots::state,
-            Slots::emit,   Slots::scope, Slots::output, Slots::observe, Slots::shape};
+  table_ = {sizeof table_, 0,           this,         Slots::input,  Slots::weight,
+            Slots::state,  Slots::emit, Slots::scope, Slots::output, Slots::observe,
+            Slots::shape};
 }
 
 dvt_code GraphBuilder::keep(Status status) {
@@ -116,7 +127,8 @@ Result<Graph> GraphBuilder::finish() {
   return writer_.take();
 }
 
-Result<Graph> decompose(const Graph& graph, const std::vector<bool>& chosen, const OpRegistry& registry) {
+Result<Graph> decompose(const Graph& graph, const std::vector<bool>& chosen,
+                        const OpRegistry& registry) {
   const dvt_graph g = graph.view();
   GraphWriter writer(registry);
   std::vector<uint32_t> map(g.n_vals, kNoValue);
@@ -154,7 +166,8 @@ Result<Graph> decompose(const Graph& graph, const std::vector<bool>& chosen, con
     for (uint32_t k = 0; k < node.n_out; ++k) {
       const uint32_t old = graph.output(node, k);
       map[old] = (*outs)[k];
-      if (g.vals[old].name != 0) DVT_TRY(writer.name_value(graph.str(g.vals[old].name), map[old], g.vals[old].flags));
+      if (g.vals[old].name != 0)
+        DVT_TRY(writer.name_value(graph.str(g.vals[old].name), map[old], g.vals[old].flags));
     }
   }
   return writer.take();

@@ -117,7 +117,8 @@ dvt_id GraphWriter::intern(std::string_view text) {
   return it->second;
 }
 
-uint32_t GraphWriter::add_value(std::string_view name, uint32_t role, const ValueType& type, uint32_t bind) {
+uint32_t GraphWriter::add_value(std::string_view name, uint32_t role, const ValueType& type,
+                                uint32_t bind) {
   dvt_val v{};
   v.name = intern(name);
   v.dtype = type.dtype;
@@ -142,15 +143,16 @@ Result<uint32_t> GraphWriter::input(std::string_view name) {
   } else if (name == "out_rows") {
     type.dims = {rows};
   } else {
-    return invalid("a graph has no input \"" + std::string(name) + "\"; there are tokens, positions, out_rows");
+    return invalid("a graph has no input \"" + std::string(name) +
+                   "\"; there are tokens, positions, out_rows");
   }
   return inputs_[std::string(name)] = add_value(name, DVT_VAL_INPUT, type, 0);
 }
 
 uint32_t GraphWriter::weight(std::string_view name, std::vector<dvt_dim> dims) {
   if (auto it = weights_.find(name); it != weights_.end()) return it->second;
-  const uint32_t val =
-      add_value(name, DVT_VAL_WEIGHT, {DVT_ACTIVATION, std::move(dims)}, static_cast<uint32_t>(graph_.weights_.size()));
+  const uint32_t val = add_value(name, DVT_VAL_WEIGHT, {DVT_ACTIVATION, std::move(dims)},
+                                 static_cast<uint32_t>(graph_.weights_.size()));
   dvt_weight_ref ref{};
   ref.name = intern(name);
   ref.val = val;
@@ -166,7 +168,8 @@ uint32_t GraphWriter::add_state(const dvt_state_spec& spec) {
   copy.name = {name.data(), name.size()};
   std::vector<dvt_dim> dims;
   for (uint32_t i = 0; i < spec.ndim; ++i) dims.push_back(fixed_dim(spec.dim[i]));
-  const uint32_t val = add_value(name, DVT_VAL_STATE, {spec.dtype, dims}, static_cast<uint32_t>(graph_.states_.size()));
+  const uint32_t val = add_value(name, DVT_VAL_STATE, {spec.dtype, dims},
+                                 static_cast<uint32_t>(graph_.states_.size()));
   graph_.states_.push_back(copy);
   return states_[name] = val;
 }
@@ -176,27 +179,34 @@ Result<uint32_t> GraphWriter::state(std::string_view slot) {
   return invalid("the architecture declares no state \"" + std::string(slot) + "\"");
 }
 
-Result<std::vector<uint32_t>> GraphWriter::emit(std::string_view op, uint32_t rev, const std::vector<uint32_t>& in,
+Result<std::vector<uint32_t>> GraphWriter::emit(std::string_view op, uint32_t rev,
+                                                const std::vector<uint32_t>& in,
                                                 const std::vector<Attr>& attrs) {
   const OpDef* def = registry_.find(op, rev);
   const std::string where(graph_.str(scope_));
-  const auto at = [&](Status s) { return s.in(where.empty() ? std::string(op) : where + ": " + std::string(op)); };
-  if (!def) return at(unsupported("there is no op of this name with revision " + std::to_string(rev)));
+  const auto at = [&](Status s) {
+    return s.in(where.empty() ? std::string(op) : where + ": " + std::string(op));
+  };
+  if (!def)
+    return at(unsupported("there is no op of this name with revision " + std::to_string(rev)));
   OpCall call{*this, *def, in, attrs, {}};
   for (uint32_t v : in) {
-    if (v != kNoValue && v >= graph_.vals_.size()) return at(internal_error("an input is not a value of this graph"));
+    if (v != kNoValue && v >= graph_.vals_.size())
+      return at(internal_error("an input is not a value of this graph"));
     call.types.push_back(v == kNoValue ? ValueType{} : type_of(v));
   }
   if (in.size() < def->min_inputs || in.size() > def->max_inputs)
-    return at(invalid("got " + std::to_string(in.size()) + " inputs, expected " + std::to_string(def->min_inputs) + " to " +
-                      std::to_string(def->max_inputs)));
+    return at(invalid("got " + std::to_string(in.size()) + " inputs, expected " +
+                      std::to_string(def->min_inputs) + " to " + std::to_string(def->max_inputs)));
   std::vector<ValueType> out_types;
   if (Status s = def->infer(call, out_types); !s.is_ok()) return at(s);
 
   dvt_node node{};
   const std::string op_key = std::string(op) + "/" + std::to_string(rev);
   auto [it, fresh] = ops_.try_emplace(op_key, static_cast<uint32_t>(graph_.ops_.size()));
-  if (fresh) graph_.ops_.push_back({intern(op), static_cast<uint16_t>(rev), static_cast<uint16_t>(def->tier)});
+  if (fresh)
+    graph_.ops_.push_back(
+        {intern(op), static_cast<uint16_t>(rev), static_cast<uint16_t>(def->tier)});
   node.op = it->second;
   node.scope = scope_;
   node.in0 = static_cast<uint32_t>(graph_.edges_.size());
@@ -211,29 +221,36 @@ Result<std::vector<uint32_t>> GraphWriter::emit(std::string_view op, uint32_t re
   node.n_attrs = static_cast<uint32_t>(attrs.size());
   for (const Attr& a : attrs) {
     graph_.attr_data_.resize((graph_.attr_data_.size() + 7) / 8 * 8);
-    dvt_attr record{intern(a.key), static_cast<uint16_t>(a.type), static_cast<uint16_t>(a.flags), graph_.attr_data_.size(), 0};
+    dvt_attr record{intern(a.key), static_cast<uint16_t>(a.type), static_cast<uint16_t>(a.flags),
+                    graph_.attr_data_.size(), 0};
     const auto append = [&](const void* p, size_t n, size_t size) {
       record.n = n;
       graph_.attr_data_.resize(record.offset + n * size);
       if (n) std::memcpy(graph_.attr_data_.data() + record.offset, p, n * size);
     };
-    if (a.type == DVT_ATTR_I64) append(a.i64.data(), a.i64.size(), sizeof(int64_t));
-    else if (a.type == DVT_ATTR_F64) append(a.f64.data(), a.f64.size(), sizeof(double));
-    else append(a.str.data(), a.str.size(), 1);
+    if (a.type == DVT_ATTR_I64)
+      append(a.i64.data(), a.i64.size(), sizeof(int64_t));
+    else if (a.type == DVT_ATTR_F64)
+      append(a.f64.data(), a.f64.size(), sizeof(double));
+    else
+      append(a.str.data(), a.str.size(), 1);
     graph_.attrs_.push_back(record);
   }
   for (size_t i = 0; i < in.size(); ++i)
     if (in[i] != kNoValue && graph_.vals_[in[i]].role == DVT_VAL_WEIGHT)
-      graph_.weights_[graph_.vals_[in[i]].bind].access |= def->tier == DVT_TIER_CORE && op == "embed" ? DVT_ACCESS_ROWS : DVT_ACCESS_DENSE;
+      graph_.weights_[graph_.vals_[in[i]].bind].access |=
+          def->tier == DVT_TIER_CORE && op == "embed" ? DVT_ACCESS_ROWS : DVT_ACCESS_DENSE;
   graph_.nodes_.push_back(node);
   return outs;
 }
 
 Status GraphWriter::name_value(std::string_view name, uint32_t val, uint32_t flag) {
-  if (val == kNoValue || val >= graph_.vals_.size()) return internal_error("named value does not exist");
+  if (val == kNoValue || val >= graph_.vals_.size())
+    return internal_error("named value does not exist");
   dvt_val& v = graph_.vals_[val];
   if (v.name != 0 && graph_.str(v.name) != name)
-    return invalid("value \"" + std::string(graph_.str(v.name)) + "\" cannot also be named \"" + std::string(name) + "\"");
+    return invalid("value \"" + std::string(graph_.str(v.name)) + "\" cannot also be named \"" +
+                   std::string(name) + "\"");
   v.name = intern(name);
   v.flags |= flag;
   return Status::ok();

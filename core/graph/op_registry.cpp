@@ -34,7 +34,9 @@ const OpDef* OpRegistry::find(std::string_view name, uint32_t rev) const {
 
 Status OpRegistry::add(OpDef def) {
   const std::pair<std::string, uint32_t> key{def.name, def.rev};
-  if (ops_.contains(key)) return invalid("op \"" + def.name + "\" revision " + std::to_string(def.rev) + " is registered twice");
+  if (ops_.contains(key))
+    return invalid("op \"" + def.name + "\" revision " + std::to_string(def.rev) +
+                   " is registered twice");
   ops_.emplace(key, std::move(def));
   return Status::ok();
 }
@@ -59,9 +61,12 @@ Status infer_plugin_op(const OpCall& call, std::vector<ValueType>& out) {
   std::vector<dvt_attr_in> attrs;
   for (const Attr& a : call.attrs) {
     dvt_attr_in in{{a.key.data(), a.key.size()}, a.type, a.flags, nullptr, 0};
-    if (a.type == DVT_ATTR_I64) in.data = a.i64.data(), in.n = a.i64.size();
-    else if (a.type == DVT_ATTR_F64) in.data = a.f64.data(), in.n = a.f64.size();
-    else in.data = a.str.data(), in.n = a.str.size();
+    if (a.type == DVT_ATTR_I64)
+      in.data = a.i64.data(), in.n = a.i64.size();
+    else if (a.type == DVT_ATTR_F64)
+      in.data = a.f64.data(), in.n = a.f64.size();
+    else
+      in.data = a.str.data(), in.n = a.str.size();
     attrs.push_back(in);
   }
   std::string reason;
@@ -73,10 +78,13 @@ Status infer_plugin_op(const OpCall& call, std::vector<ValueType>& out) {
   };
   dvt_val out_val{};
   dvt_dim out_dims[1][DVT_MAX_DIMS] = {};
-  const dvt_code code = call.def.plugin_op->infer(&frame, in_vals.data(), in_dims.data(), call.in.size(), attrs.data(),
-                                                  attrs.size(), &out_val, out_dims, 1);
-  if (code != DVT_OK) return {static_cast<Code>(code), reason.empty() ? "the op's shape rule failed" : reason};
-  if (out_val.ndim > DVT_MAX_DIMS) return invalid("the op's shape rule gave " + std::to_string(out_val.ndim) + " dimensions");
+  const dvt_code code =
+      call.def.plugin_op->infer(&frame, in_vals.data(), in_dims.data(), call.in.size(),
+                                attrs.data(), attrs.size(), &out_val, out_dims, 1);
+  if (code != DVT_OK)
+    return {static_cast<Code>(code), reason.empty() ? "the op's shape rule failed" : reason};
+  if (out_val.ndim > DVT_MAX_DIMS)
+    return invalid("the op's shape rule gave " + std::to_string(out_val.ndim) + " dimensions");
   out = {ValueType{out_val.dtype, {out_dims[0], out_dims[0] + out_val.ndim}}};
   return Status::ok();
 }
@@ -94,7 +102,8 @@ Status OpRegistry::add_plugin_op(const dvt_op_v1* op) {
   def.plugin_op = op;
   if (def.name.find('/') == std::string::npos)
     return invalid("op \"" + def.name + "\" of a plugin has no owner; name it \"owner/op\"");
-  if (const OpDef* known = find(def.name, def.rev); known && known->plugin_op == op) return Status::ok();
+  if (const OpDef* known = find(def.name, def.rev); known && known->plugin_op == op)
+    return Status::ok();
   return add(std::move(def));
 }
 

@@ -18,7 +18,8 @@ Attr number(const char* key, double value) {
 }
 
 // Emits a core op with one result.
-Result<uint32_t> one(const OpCall& c, const char* op, const std::vector<uint32_t>& in, const std::vector<Attr>& attrs = {}) {
+Result<uint32_t> one(const OpCall& c, const char* op, const std::vector<uint32_t>& in,
+                     const std::vector<Attr>& attrs = {}) {
   DVT_TRY(const std::vector<uint32_t> out, c.writer.emit(op, 1, in, attrs));
   return out[0];
 }
@@ -28,7 +29,8 @@ Status infer_rms_norm(const OpCall& c, Types& out) {
   const auto& x = c.types[0].dims;
   const auto& w = c.types[1].dims;
   if (x.empty() || w.size() != 1 || !same_dim(x.back(), w[0]))
-    return invalid("x is " + c.shape(0) + " and weight is " + c.shape(1) + ", expected [.., D] and [D]");
+    return invalid("x is " + c.shape(0) + " and weight is " + c.shape(1) +
+                   ", expected [.., D] and [D]");
   DVT_TRY([[maybe_unused]] const double eps, c.f64("eps"));
   DVT_TRY([[maybe_unused]] const int64_t offset, c.i64("unit_offset"));
   out = {c.types[0]};
@@ -58,7 +60,9 @@ Status infer_swiglu(const OpCall& c, Types& out) {
   const auto& b = c.types[1].dims;
   bool same = a.size() == b.size();
   for (size_t i = 0; same && i < a.size(); ++i) same = same_dim(a[i], b[i]);
-  if (!same) return invalid("gate is " + c.shape(0) + " and up is " + c.shape(1) + ", expected the same shape");
+  if (!same)
+    return invalid("gate is " + c.shape(0) + " and up is " + c.shape(1) +
+                   ", expected the same shape");
   out = {c.types[0]};
   return Status::ok();
 }
@@ -75,15 +79,16 @@ Status infer_attention(const OpCall& c, Types& out) {
   const auto& k = c.types[1].dims;
   const auto& v = c.types[2].dims;
   const Graph& g = c.writer.graph();
-  if (q.size() != 3 || k.size() != 3 || v.size() != 3 || !same_dim(q[2], k[2]) || !same_dim(k[1], v[1]) || k[1].value <= 0 ||
-      q[1].value % k[1].value != 0)
+  if (q.size() != 3 || k.size() != 3 || v.size() != 3 || !same_dim(q[2], k[2]) ||
+      !same_dim(k[1], v[1]) || k[1].value <= 0 || q[1].value % k[1].value != 0)
     return invalid("q, k, v are " + c.shape(0) + ", " + c.shape(1) + ", " + c.shape(2) +
                    ", expected [T, H, E] and [T, G, E] with H a multiple of G");
   for (size_t i = 0; i < 2; ++i) {
     const auto& rows = c.types[3 + i].dims;
-    if (g.val(c.in[3 + i]).role != DVT_VAL_STATE || rows.size() != 2 || !same_dim(rows[0], c.types[1 + i].dims[1]) ||
-        !same_dim(rows[1], c.types[1 + i].dims[2]))
-      return invalid("a cache state has rows " + c.shape(3 + i) + ", expected those of " + c.shape(1 + i));
+    if (g.val(c.in[3 + i]).role != DVT_VAL_STATE || rows.size() != 2 ||
+        !same_dim(rows[0], c.types[1 + i].dims[1]) || !same_dim(rows[1], c.types[1 + i].dims[2]))
+      return invalid("a cache state has rows " + c.shape(3 + i) + ", expected those of " +
+                     c.shape(1 + i));
   }
   DVT_TRY([[maybe_unused]] const double scale, c.f64("scale"));
   DVT_TRY([[maybe_unused]] const int64_t window, c.i64("window"));

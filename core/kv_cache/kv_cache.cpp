@@ -6,7 +6,8 @@
 
 namespace dovetail::core {
 
-KvCache::KvCache(std::vector<CacheGroup> groups, uint32_t block_len, uint32_t n_blocks, uint32_t n_slots)
+KvCache::KvCache(std::vector<CacheGroup> groups, uint32_t block_len, uint32_t n_blocks,
+                 uint32_t n_slots)
     : groups_(std::move(groups)), block_len_(block_len) {
   for (size_t i = 0; i < groups_.size(); ++i) pools_.emplace_back(n_blocks);
   for (uint32_t s = n_slots; s-- > 0;) free_slots_.push_back(s);

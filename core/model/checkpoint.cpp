@@ -6,7 +6,8 @@
 namespace dovetail::core {
 namespace {
 
-dvt_code find_tensor(void* self, dvt_str name, dvt_str* format, uint32_t* ndim, int64_t* shape) noexcept {
+dvt_code find_tensor(void* self, dvt_str name, dvt_str* format, uint32_t* ndim,
+                     int64_t* shape) noexcept {
   const TensorInfo* t = static_cast<const Checkpoint*>(self)->find(text_of(name));
   if (!t) return DVT_EINVAL;
   *format = abi_text(t->format);
@@ -14,13 +15,17 @@ dvt_code find_tensor(void* self, dvt_str name, dvt_str* format, uint32_t* ndim, 
   std::copy(t->shape.begin(), t->shape.end(), shape);
   return DVT_OK;
 }
-uint64_t count_tensors(void* self) noexcept { return static_cast<const Checkpoint*>(self)->tensors().size(); }
+uint64_t count_tensors(void* self) noexcept {
+  return static_cast<const Checkpoint*>(self)->tensors().size();
+}
 
 uint64_t element_bytes(std::string_view format) {
   if (format == "float64" || format == "i64" || format == "u64") return 8;
   if (format == "float32" || format == "i32" || format == "u32") return 4;
   if (format == "bf16" || format == "f16" || format == "i16" || format == "u16") return 2;
-  if (format == "i8" || format == "u8" || format == "bool" || format == "f8_e4m3" || format == "f8_e5m2") return 1;
+  if (format == "i8" || format == "u8" || format == "bool" || format == "f8_e4m3" ||
+      format == "f8_e5m2")
+    return 1;
   return 0;
 }
 
@@ -45,21 +50,29 @@ std::string samples(std::span<const std::byte> bytes) {
   return out;
 }
 
-Checkpoint::Checkpoint() { catalogue_ = {sizeof catalogue_, 0, this, find_tensor, count_tensors}; }
+Checkpoint::Checkpoint() {
+  catalogue_ = {sizeof catalogue_, 0, this, find_tensor, count_tensors};
+}
 
 Checkpoint::~Checkpoint() {
   if (reader_) format_->close(reader_);
 }
 
-std::unique_ptr<Checkpoint> Checkpoint::none() { return std::unique_ptr<Checkpoint>(new Checkpoint); }
+std::unique_ptr<Checkpoint> Checkpoint::none() {
+  return std::unique_ptr<Checkpoint>(new Checkpoint);
+}
 
-Result<std::unique_ptr<Checkpoint>> Checkpoint::open(const std::string& path, const std::vector<std::string>& formats,
+Result<std::unique_ptr<Checkpoint>> Checkpoint::open(const std::string& path,
+                                                     const std::vector<std::string>& formats,
                                                      PluginRegistry& plugins) {
   namespace fs = std::filesystem;
   std::error_code error;
   const bool is_file = fs::is_regular_file(path, error);
   if (!is_file && !fs::is_directory(path, error))
-    return io_error("model.path \"" + path + "\" is neither a folder nor a file; for a model of a hub: hf download ORG/NAME --local-dir " + path);
+    return io_error("model.path \"" + path +
+                    "\" is neither a folder nor a file; for a model of a hub: hf download ORG/NAME "
+                    "--local-dir " +
+                    path);
 
   auto checkpoint = std::unique_ptr<Checkpoint>(new Checkpoint);
   checkpoint->path_ = path;
@@ -71,7 +84,8 @@ Result<std::unique_ptr<Checkpoint>> Checkpoint::open(const std::string& path, co
   in.dir = checkpoint->scope_->dir();
   std::string head;
   if (is_file) {
-    DVT_TRY(const std::shared_ptr<File> file, checkpoint->scope_->folder()->open_file(fs::path(path).filename().string()));
+    DVT_TRY(const std::shared_ptr<File> file,
+            checkpoint->scope_->folder()->open_file(fs::path(path).filename().string()));
     head.resize(std::min<uint64_t>(file->size(), 4096));
     DVT_TRY(file->read_at(0, head.data(), head.size()));
     in.file = checkpoint->scope_->keep(file);
@@ -81,19 +95,25 @@ Result<std::unique_ptr<Checkpoint>> Checkpoint::open(const std::string& path, co
   const LoadedPlugin* best = nullptr;
   uint32_t best_score = 0;
   for (const std::string& name : formats) {
-    DVT_TRY(LoadedPlugin* plugin, plugins.load("format", name));
+    DVT_TRY(LoadedPlugin * plugin, plugins.load("format", name));
     const auto* format = plugin->interface<dvt_format_v1>("dovetail.format/1");
-    if (!format) return unsupported("format plugin \"" + name + "\" has no interface dovetail.format/1");
+    if (!format)
+      return unsupported("format plugin \"" + name + "\" has no interface dovetail.format/1");
     CallFrame call;
     uint32_t score = 0;
-    DVT_TRY(call.check(format->probe(plugin->self, call.get(), &in, {head.data(), head.size()}, &score)));
+    DVT_TRY(call.check(
+        format->probe(plugin->self, call.get(), &in, {head.data(), head.size()}, &score)));
     tried += (tried.empty() ? "" : ", ") + name;
-    if (score > best_score) best = plugin, best_score = score, checkpoint->format_ = format, checkpoint->format_name_ = name;
+    if (score > best_score)
+      best = plugin, best_score = score, checkpoint->format_ = format,
+      checkpoint->format_name_ = name;
   }
   if (!best) {
     const std::string what = "no checkpoint was found in \"" + path + "\"; tried " + tried;
     if (is_file) return unsupported(what);
-    return io_error(what + " (a folder needs model.safetensors, or model.safetensors.index.json with its shards); download incomplete?");
+    return io_error(what +
+                    " (a folder needs model.safetensors, or model.safetensors.index.json with its "
+                    "shards); download incomplete?");
   }
   CallFrame call;
   DVT_TRY(call.check(checkpoint->format_->open(best->self, call.get(), &in, &checkpoint->reader_)));
@@ -116,18 +136,25 @@ Status Checkpoint::read_tensors() {
     info.name = text_of(t.name);
     info.format = text_of(t.format);
     const File* file = HostScope::file_of(t.file);
-    if (!file) return internal_error("format \"" + format_name_ + "\" gave tensor \"" + info.name + "\" without a file");
+    if (!file)
+      return internal_error("format \"" + format_name_ + "\" gave tensor \"" + info.name +
+                            "\" without a file");
     info.source = file;
     info.offset = t.offset;
-    const auto at = [&info](const std::string& what) { return bad_format(info.source->name() + ": tensor \"" + info.name + "\" " + what); };
-    if (t.ndim > DVT_MAX_DIMS) return at("has " + std::to_string(t.ndim) + " dimensions, at most 6 are possible");
+    const auto at = [&info](const std::string& what) {
+      return bad_format(info.source->name() + ": tensor \"" + info.name + "\" " + what);
+    };
+    if (t.ndim > DVT_MAX_DIMS)
+      return at("has " + std::to_string(t.ndim) + " dimensions, at most 6 are possible");
     info.shape.assign(t.shape, t.shape + t.ndim);
     if (t.offset > file->size() || t.bytes > file->size() - t.offset)
-      return at("ends at byte " + std::to_string(t.offset + t.bytes) + ", the file has " + std::to_string(file->size()) + "; download incomplete?");
+      return at("ends at byte " + std::to_string(t.offset + t.bytes) + ", the file has " +
+                std::to_string(file->size()) + "; download incomplete?");
     if (element_bytes(info.format) != 0) {
       const std::optional<uint64_t> need = plain_bytes(info.format, info.shape);
       if (!need || *need != t.bytes)
-        return at("has " + std::to_string(t.bytes) + " bytes, its shape and format " + info.format + " need " +
+        return at("has " + std::to_string(t.bytes) + " bytes, its shape and format " + info.format +
+                  " need " +
                   (need ? std::to_string(*need) : std::string("more than there can be")));
     }
     if (!plain_bytes("u8", info.shape)) return at("has a shape whose size overflows 64 bits");

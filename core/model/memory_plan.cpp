@@ -42,12 +42,17 @@ uint64_t MemoryPlan::mapped_bytes() const {
 
 Status MemoryPlan::check() const {
   if (private_bytes() <= available) return Status::ok();
-  std::string message = "the model needs " + bytes_text(private_bytes()) + " of memory of its own, " + bytes_text(available) + " is free (";
+  std::string message = "the model needs " + bytes_text(private_bytes()) +
+                        " of memory of its own, " + bytes_text(available) + " is free (";
   for (size_t i = 0; i < items.size(); ++i)
-    if (items[i].is_private) message += (message.back() == '(' ? "" : ", ") + items[i].name + " " + bytes_text(items[i].bytes);
+    if (items[i].is_private)
+      message +=
+          (message.back() == '(' ? "" : ", ") + items[i].name + " " + bytes_text(items[i].bytes);
   message += ")";
-  message += max_context > 0 ? "; a cache of " + std::to_string(max_context) + " tokens would fit: set kv_cache.max_tokens=" + std::to_string(max_context)
-                             : "; not even one token would fit: use a smaller model";
+  message += max_context > 0
+                 ? "; a cache of " + std::to_string(max_context) +
+                       " tokens would fit: set kv_cache.max_tokens=" + std::to_string(max_context)
+                 : "; not even one token would fit: use a smaller model";
   return {Code::kNoMemory, message};
 }
 
@@ -57,14 +62,17 @@ std::string MemoryPlan::text() const {
   for (const Item& i : items) width = std::max(width, i.name.size());
   const auto line = [&](const std::string& name, uint64_t bytes, const std::string& detail) {
     std::string size = bytes_text(bytes);
-    out << "  " << name << std::string(width + 2 - std::min(width, name.size()), ' ') << std::string(9 - std::min<size_t>(9, size.size()), ' ')
-        << size << "  " << detail << "\n";
+    out << "  " << name << std::string(width + 2 - std::min(width, name.size()), ' ')
+        << std::string(9 - std::min<size_t>(9, size.size()), ' ') << size << "  " << detail << "\n";
   };
   for (const Item& i : items) line(i.name, i.bytes, i.detail);
   line("of its own", private_bytes(), "of " + bytes_text(available) + " available");
   if (mapped_bytes() > 0) line("mapped", mapped_bytes(), "shared with the page cache");
-  if (promoted_bytes > 0) line("of these moved", promoted_bytes, "to 2 MiB pages of its own, in the background, while memory allows");
-  out << "  a token takes " << bytes_text(bytes_per_token) << " of KV cache; the longest context that fits is " << max_context << " tokens\n";
+  if (promoted_bytes > 0)
+    line("of these moved", promoted_bytes,
+         "to 2 MiB pages of its own, in the background, while memory allows");
+  out << "  a token takes " << bytes_text(bytes_per_token)
+      << " of KV cache; the longest context that fits is " << max_context << " tokens\n";
   return out.str();
 }
 
@@ -83,7 +91,8 @@ Node MemoryPlan::node() const {
   out.set("private_bytes", Node::make_int(static_cast<int64_t>(private_bytes())));
   out.set("mapped_bytes", Node::make_int(static_cast<int64_t>(mapped_bytes())));
   out.set("promoted_bytes", Node::make_int(static_cast<int64_t>(promoted_bytes)));
-  out.set("available_bytes", Node::make_int(static_cast<int64_t>(std::min<uint64_t>(available, INT64_MAX))));
+  out.set("available_bytes",
+          Node::make_int(static_cast<int64_t>(std::min<uint64_t>(available, INT64_MAX))));
   out.set("kv_bytes_per_token", Node::make_int(static_cast<int64_t>(bytes_per_token)));
   out.set("kv_tokens", Node::make_int(static_cast<int64_t>(n_tokens)));
   out.set("max_context", Node::make_int(static_cast<int64_t>(max_context)));

@@ -16,15 +16,24 @@ struct Shape {
 };
 Result<Shape> shape_of(uint32_t type) {
   switch (type) {
-    case DVT_PARAM_BOOL: return Shape{Type::kBool, ParamSpec::kOne};
-    case DVT_PARAM_INT: return Shape{Type::kInt, ParamSpec::kOne};
-    case DVT_PARAM_FLOAT: return Shape{Type::kFloat, ParamSpec::kOne};
-    case DVT_PARAM_STR: return Shape{Type::kString, ParamSpec::kOne};
-    case DVT_PARAM_MAP: return Shape{Type::kAny, ParamSpec::kMap};
-    case DVT_PARAM_STR_LIST: return Shape{Type::kString, ParamSpec::kList};
-    case DVT_PARAM_INT_LIST: return Shape{Type::kInt, ParamSpec::kList};
-    case DVT_PARAM_FLOAT_LIST: return Shape{Type::kFloat, ParamSpec::kList};
-    default: return unsupported("parameter type " + std::to_string(type) + " is not known to this core");
+    case DVT_PARAM_BOOL:
+      return Shape{Type::kBool, ParamSpec::kOne};
+    case DVT_PARAM_INT:
+      return Shape{Type::kInt, ParamSpec::kOne};
+    case DVT_PARAM_FLOAT:
+      return Shape{Type::kFloat, ParamSpec::kOne};
+    case DVT_PARAM_STR:
+      return Shape{Type::kString, ParamSpec::kOne};
+    case DVT_PARAM_MAP:
+      return Shape{Type::kAny, ParamSpec::kMap};
+    case DVT_PARAM_STR_LIST:
+      return Shape{Type::kString, ParamSpec::kList};
+    case DVT_PARAM_INT_LIST:
+      return Shape{Type::kInt, ParamSpec::kList};
+    case DVT_PARAM_FLOAT_LIST:
+      return Shape{Type::kFloat, ParamSpec::kList};
+    default:
+      return unsupported("parameter type " + std::to_string(type) + " is not known to this core");
   }
 }
 
@@ -64,7 +73,9 @@ Result<std::vector<ParamSpec>> param_specs(const dvt_plugin_v1& plugin) {
   for (uint64_t i = 0; i < plugin.n_params; ++i) {
     const auto& p = *reinterpret_cast<const dvt_param*>(at + i * plugin.params[0].struct_size);
     Result<ParamSpec> spec = param_spec(p);
-    if (!spec) return spec.status().in("plugin " + std::string(text_of(plugin.id)) + ": parameter \"" + std::string(text_of(p.name)) + "\"");
+    if (!spec)
+      return spec.status().in("plugin " + std::string(text_of(plugin.id)) + ": parameter \"" +
+                              std::string(text_of(p.name)) + "\"");
     specs.push_back(std::move(*spec));
   }
   return specs;

@@ -23,7 +23,9 @@ constexpr char kMagic[8] = {'D', 'V', 'T', 'P', 'A', 'C', 'K', '1'};
 constexpr uint64_t kAlign = 4096;
 constexpr const char* kEnding = ".dvtpack";
 
-uint64_t aligned(uint64_t n) { return (n + kAlign - 1) / kAlign * kAlign; }
+uint64_t aligned(uint64_t n) {
+  return (n + kAlign - 1) / kAlign * kAlign;
+}
 
 Result<Node> read_header(const fs::path& path) {
   DVT_TRY(const std::shared_ptr<File> file, File::open(path));
@@ -31,7 +33,8 @@ Result<Node> read_header(const fs::path& path) {
   DVT_TRY(file->read_at(0, start.data(), start.size()));
   uint64_t n = 0;
   std::memcpy(&n, start.data() + 8, sizeof n);
-  if (std::memcmp(start.data(), kMagic, sizeof kMagic) != 0 || n > file->size() - start.size()) return bad_format(path.string() + ": no packed weights");
+  if (std::memcmp(start.data(), kMagic, sizeof kMagic) != 0 || n > file->size() - start.size())
+    return bad_format(path.string() + ": no packed weights");
   std::string text(n, ' ');
   DVT_TRY(file->read_at(start.size(), text.data(), n));
   return parse_json(text, path.string());
@@ -49,7 +52,10 @@ std::string content_hash(const fs::path& path) {
   return path.string();
 }
 
-bool is_ours(const fs::path& path) { return path.extension() == kEnding || path.filename().string().find(std::string(kEnding) + ".part-") != std::string::npos; }
+bool is_ours(const fs::path& path) {
+  return path.extension() == kEnding ||
+         path.filename().string().find(std::string(kEnding) + ".part-") != std::string::npos;
+}
 
 }  // namespace
 
@@ -69,7 +75,8 @@ void RepackCache::open(const std::vector<Item>& items, const fs::path& backend) 
     sizes_.push_back(item.bytes);
     text += item.name + " " + std::to_string(item.layout_hash) + " " + std::to_string(item.bytes);
     for (const TensorInfo* t : item.sources) {
-      text += " " + t->format + " " + std::to_string(t->offset) + " " + std::to_string(t->bytes.size()) + " ";
+      text += " " + t->format + " " + std::to_string(t->offset) + " " +
+              std::to_string(t->bytes.size()) + " ";
       if (t->source) text += t->source->version();
       text += samples(t->bytes);
     }
@@ -102,7 +109,8 @@ Status RepackCache::map(const fs::path& path) {
   for (size_t i = 0; i < sizes_.size(); ++i) {
     const Node& item = items->items()[i];
     const Node* offset = item.is_map() ? item.find("offset") : nullptr;
-    if (!offset || !offset->is_int() || offset->as_int() < 0 || text_in(item, "name") != names_[i]) return damaged;
+    if (!offset || !offset->is_int() || offset->as_int() < 0 || text_in(item, "name") != names_[i])
+      return damaged;
     offsets_.push_back(static_cast<uint64_t>(offset->as_int()));
     if (offsets_.back() % kAlign != 0 || offsets_.back() < end) return damaged;
     end = offsets_.back() + sizes_[i];
@@ -112,7 +120,8 @@ Status RepackCache::map(const fs::path& path) {
   return Status::ok();
 }
 
-Status RepackCache::store(const std::vector<std::span<const std::byte>>& packed, const std::string& model, const uint32_t* cancel,
+Status RepackCache::store(const std::vector<std::span<const std::byte>>& packed,
+                          const std::string& model, const uint32_t* cancel,
                           const ProgressFn& progress) {
   if (key_.empty() || is_open()) return Status::ok();
   uint64_t total = 0;
@@ -138,7 +147,8 @@ Status RepackCache::store(const std::vector<std::span<const std::byte>>& packed,
   header.set("backend", Node::make_string(backend_));
   header.set("items", std::move(items));
   const std::string text = to_json(header, 0);
-  if (text.size() + 16 > first) return Status::ok();  // names of more than 200 characters: not worth a second way
+  if (text.size() + 16 > first)
+    return Status::ok();  // names of more than 200 characters: not worth a second way
 
   const fs::path path = folder_ / (key_ + kEnding);
   DVT_TRY(const std::unique_ptr<FileWriter> writer, FileWriter::create(path));
@@ -151,9 +161,11 @@ Status RepackCache::store(const std::vector<std::span<const std::byte>>& packed,
   uint64_t done = 0;
   for (size_t i = 0; i < packed.size(); ++i) {
     DVT_TRY(writer->write(packed[i]));
-    if (i + 1 < packed.size()) DVT_TRY(writer->write(std::string(aligned(packed[i].size()) - packed[i].size(), '\0')));
+    if (i + 1 < packed.size())
+      DVT_TRY(writer->write(std::string(aligned(packed[i].size()) - packed[i].size(), '\0')));
     done += aligned(packed[i].size());
-    if (cancel && __atomic_load_n(cancel, __ATOMIC_RELAXED)) return {Code::kCancelled, "cancelled while the packed weights were saved"};
+    if (cancel && __atomic_load_n(cancel, __ATOMIC_RELAXED))
+      return {Code::kCancelled, "cancelled while the packed weights were saved"};
     if (progress) progress(done, total, "saving the packed weights");
   }
   DVT_TRY(writer->commit());
@@ -163,13 +175,15 @@ Status RepackCache::store(const std::vector<std::span<const std::byte>>& packed,
 
 void RepackCache::make_room() const {
   std::vector<Entry> entries = list(folder_);
-  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.used > b.used; });
+  std::sort(entries.begin(), entries.end(),
+            [](const Entry& a, const Entry& b) { return a.used > b.used; });
   uint64_t sum = 0;
   std::error_code error;
   for (const Entry& e : entries) {
     sum += e.bytes;
     const bool is_new = e.path.stem() == key_;
-    const bool is_left_behind = e.path.extension() != kEnding && fs::file_time_type::clock::now() - e.used > std::chrono::hours(24);
+    const bool is_left_behind = e.path.extension() != kEnding &&
+                                fs::file_time_type::clock::now() - e.used > std::chrono::hours(24);
     if ((sum > max_bytes_ && !is_new) || is_left_behind) {
       fs::remove(e.path, error);
       sum -= e.bytes;

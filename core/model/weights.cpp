@@ -13,7 +13,9 @@
 namespace dovetail::core {
 namespace {
 
-bool is_matrix(const dvt_weight_use& use) { return use.ndim >= 2; }
+bool is_matrix(const dvt_weight_use& use) {
+  return use.ndim >= 2;
+}
 
 // The first class of backend.weights that is part of the tensor's name ("q_proj", "embed") decides, else
 // "default". Norm vectors and biases keep their format.
@@ -77,7 +79,9 @@ Status Weights::plan(const Graph& graph, const Checkpoint& checkpoint, const Wei
                      const dvt_backend_v1& backend, void* context) {
   for (const dvt_weight_ref& ref : graph.weights()) {
     const TensorInfo* tensor = checkpoint.find(graph.str(ref.name));
-    if (!tensor) return internal_error("weight \"" + std::string(graph.str(ref.name)) + "\" vanished from the checkpoint");
+    if (!tensor)
+      return internal_error("weight \"" + std::string(graph.str(ref.name)) +
+                            "\" vanished from the checkpoint");
     dvt_weight_use use{};
     use.struct_size = sizeof use;
     use.access = ref.access;
@@ -126,13 +130,16 @@ std::vector<RepackCache::Item> Weights::packed_items() const {
   for (size_t i = 0; i < uses_.size(); i = group_end(i)) {
     if (plans_[i].how != DVT_PLAN_PACK) continue;
     const auto first = sources_.begin() + static_cast<std::ptrdiff_t>(i);
-    out.push_back({std::string(text_of(uses_[i].name)), {first, first + static_cast<std::ptrdiff_t>(group_end(i) - i)},
-                   plans_[i].layout_hash, plans_[i].bytes});
+    out.push_back({std::string(text_of(uses_[i].name)),
+                   {first, first + static_cast<std::ptrdiff_t>(group_end(i) - i)},
+                   plans_[i].layout_hash,
+                   plans_[i].bytes});
   }
   return out;
 }
 
-Status Weights::load(const dvt_backend_v1& backend, void* context, const RepackCache& cache, const uint32_t* cancel, const ProgressFn& progress) {
+Status Weights::load(const dvt_backend_v1& backend, void* context, const RepackCache& cache,
+                     const uint32_t* cancel, const ProgressFn& progress) {
   uint64_t done = 0;
   const uint64_t total = mapped_bytes_ + packed_bytes_;
   CallFrame call(cancel);
@@ -143,7 +150,8 @@ Status Weights::load(const dvt_backend_v1& backend, void* context, const RepackC
     const std::string name(text_of(uses_[i].name));
     if (plan.how == DVT_PLAN_KEEP) {
       DVT_TRY(const std::span<const std::byte> bytes, aligned_source(i, buffers_));
-      DVT_TRY(call.check(backend.bind(context, call, &uses_[i], end - i, &plan, bytes.data())).in(name));
+      DVT_TRY(call.check(backend.bind(context, call, &uses_[i], end - i, &plan, bytes.data()))
+                  .in(name));
       done += sources_[i]->bytes.size();
     } else if (plan.how == DVT_PLAN_PACK) {
       if (cache.is_open()) {
@@ -156,23 +164,31 @@ Status Weights::load(const dvt_backend_v1& backend, void* context, const RepackC
           DVT_TRY(const std::span<const std::byte> source, aligned_source(k, copies));
           bytes.push_back({source.data(), source.size()});
         }
-        DVT_TRY(call.check(backend.pack(context, call, &uses_[i], bytes.data(), bytes.size(), buffer.get(), plan.bytes)).in(name));
+        DVT_TRY(call.check(backend.pack(context, call, &uses_[i], bytes.data(), bytes.size(),
+                                        buffer.get(), plan.bytes))
+                    .in(name));
         packed_.emplace_back(buffer.get(), plan.bytes);
         buffers_.push_back(std::move(buffer));
       }
-      DVT_TRY(call.check(backend.bind(context, call, &uses_[i], end - i, &plan, packed_.back().data())).in(name));
+      DVT_TRY(
+          call.check(backend.bind(context, call, &uses_[i], end - i, &plan, packed_.back().data()))
+              .in(name));
       done += plan.bytes;
     } else if (plan.how == DVT_PLAN_PUT && DVT_HAS(table, put)) {
       for (size_t k = i; k < end; ++k) {
         std::vector<Buffer> copies;
         DVT_TRY(const std::span<const std::byte> source, aligned_source(k, copies));
-        DVT_TRY(call.check(backend.put(context, call, uses_[k].name, 0, {source.data(), source.size()}, 1)).in(name));
+        DVT_TRY(call.check(backend.put(context, call, uses_[k].name, 0,
+                                       {source.data(), source.size()}, 1))
+                    .in(name));
       }
       done += plan.bytes;
     } else {
-      return unsupported("weight \"" + name + "\": the backend plans it in way " + std::to_string(plan.how) + ", which this core does not know");
+      return unsupported("weight \"" + name + "\": the backend plans it in way " +
+                         std::to_string(plan.how) + ", which this core does not know");
     }
-    if (cancel && __atomic_load_n(cancel, __ATOMIC_RELAXED)) return {Code::kCancelled, "cancelled while loading weights"};
+    if (cancel && __atomic_load_n(cancel, __ATOMIC_RELAXED))
+      return {Code::kCancelled, "cancelled while loading weights"};
     if (progress) progress(done, total, "loading weights");
     i = end;
   }
@@ -219,24 +235,31 @@ std::string Weights::formats_text(bool mapped) const {
   return out;
 }
 
-Result<Weights::Buffer> Weights::make_buffer(const dvt_weight_use& use, uint64_t bytes, uint64_t align) {
+Result<Weights::Buffer> Weights::make_buffer(const dvt_weight_use& use, uint64_t bytes,
+                                             uint64_t align) {
   const bool is_large = bytes >= File::kHugePage;
   align = std::max<uint64_t>(is_large ? File::kHugePage : 64, align);
-  Buffer buffer(static_cast<std::byte*>(::operator new[](std::max<uint64_t>(1, bytes), std::align_val_t{align}, std::nothrow)),
+  Buffer buffer(static_cast<std::byte*>(::operator new[](std::max<uint64_t>(1, bytes),
+                                                         std::align_val_t{align}, std::nothrow)),
                 AlignedFree{align});
   if (!buffer)
-    return Status(Code::kNoMemory, "weight \"" + std::string(text_of(use.name)) + "\": no memory for " + bytes_text(bytes) + " in the backend's layout");
-  if (is_large) madvise(buffer.get(), bytes, MADV_HUGEPAGE);  // it is streamed through again and again
+    return Status(Code::kNoMemory, "weight \"" + std::string(text_of(use.name)) +
+                                       "\": no memory for " + bytes_text(bytes) +
+                                       " in the backend's layout");
+  if (is_large)
+    madvise(buffer.get(), bytes, MADV_HUGEPAGE);  // it is streamed through again and again
   return buffer;
 }
 
 bool Weights::is_aligned(size_t i) const {
-  const uint64_t align = std::max<uint64_t>({1, plans_[i].how == DVT_PLAN_KEEP ? plans_[i].align : 1,
-                                             plain_bytes(text_of(uses_[i].stored), {1}).value_or(1)});
+  const uint64_t align =
+      std::max<uint64_t>({1, plans_[i].how == DVT_PLAN_KEEP ? plans_[i].align : 1,
+                          plain_bytes(text_of(uses_[i].stored), {1}).value_or(1)});
   return reinterpret_cast<uintptr_t>(sources_[i]->bytes.data()) % align == 0;
 }
 
-Result<std::span<const std::byte>> Weights::aligned_source(size_t i, std::vector<Buffer>& copies) const {
+Result<std::span<const std::byte>> Weights::aligned_source(size_t i,
+                                                           std::vector<Buffer>& copies) const {
   const std::span<const std::byte> stored = sources_[i]->bytes;
   if (is_aligned(i)) return stored;
   DVT_TRY(Buffer copy, make_buffer(uses_[i], stored.size(), plans_[i].align));
@@ -249,8 +272,10 @@ uint64_t Weights::bytes_per_token() const {
   uint64_t sum = 0;
   for (size_t i = 0; i < uses_.size(); ++i) {
     const uint64_t bytes = plans_[i].bytes;
-    if (uses_[i].access & DVT_ACCESS_DENSE) sum += bytes;
-    else if (uses_[i].ndim > 0 && uses_[i].shape[0] > 0) sum += bytes / static_cast<uint64_t>(uses_[i].shape[0]);
+    if (uses_[i].access & DVT_ACCESS_DENSE)
+      sum += bytes;
+    else if (uses_[i].ndim > 0 && uses_[i].shape[0] > 0)
+      sum += bytes / static_cast<uint64_t>(uses_[i].shape[0]);
   }
   return sum;
 }
@@ -259,18 +284,24 @@ std::vector<Promotion::Range> Weights::streamed(const RepackCache& cache) const 
   std::vector<Promotion::Range> ranges;
   for (size_t i = 0, n_packed = 0; cache.is_open() && i < uses_.size(); i = group_end(i))
     if (plans_[i].how == DVT_PLAN_PACK) {
-      if (uses_[i].access & DVT_ACCESS_DENSE) ranges.push_back({cache.file(), cache.offset(n_packed), plans_[i].bytes});
+      if (uses_[i].access & DVT_ACCESS_DENSE)
+        ranges.push_back({cache.file(), cache.offset(n_packed), plans_[i].bytes});
       ++n_packed;
     }
   for (size_t i = 0; i < uses_.size(); ++i)
     if (plans_[i].how == DVT_PLAN_KEEP && is_aligned(i) && (uses_[i].access & DVT_ACCESS_DENSE))
       ranges.push_back({sources_[i]->source, sources_[i]->offset, sources_[i]->bytes.size()});
-  std::sort(ranges.begin(), ranges.end(), [](const auto& a, const auto& b) { return std::pair(a.file, a.offset) < std::pair(b.file, b.offset); });
+  std::sort(ranges.begin(), ranges.end(), [](const auto& a, const auto& b) {
+    return std::pair(a.file, a.offset) < std::pair(b.file, b.offset);
+  });
   std::vector<Promotion::Range> out;  // neighbours joined; a gap of less than a page moves along
   for (const Promotion::Range& r : ranges) {
-    const bool joins = !out.empty() && out.back().file == r.file && r.offset <= out.back().offset + out.back().bytes + File::kHugePage;
-    if (joins) out.back().bytes = std::max(out.back().bytes, r.offset + r.bytes - out.back().offset);
-    else out.push_back(r);
+    const bool joins = !out.empty() && out.back().file == r.file &&
+                       r.offset <= out.back().offset + out.back().bytes + File::kHugePage;
+    if (joins)
+      out.back().bytes = std::max(out.back().bytes, r.offset + r.bytes - out.back().offset);
+    else
+      out.push_back(r);
   }
   return out;
 }

@@ -6,11 +6,16 @@ namespace dovetail::core {
 
 const char* finish_reason_name(FinishReason reason) {
   switch (reason) {
-    case FinishReason::kStop: return "stop";
-    case FinishReason::kLength: return "length";
-    case FinishReason::kCancelled: return "cancelled";
-    case FinishReason::kError: return "error";
-    case FinishReason::kNone: break;
+    case FinishReason::kStop:
+      return "stop";
+    case FinishReason::kLength:
+      return "length";
+    case FinishReason::kCancelled:
+      return "cancelled";
+    case FinishReason::kError:
+      return "error";
+    case FinishReason::kNone:
+      break;
   }
   return "none";
 }
@@ -21,14 +26,17 @@ void Scheduler::next_batch(KvCache& cache, Batch& batch) {
   // A preemption inside these loops only removes requests that are not in the batch.
   for (size_t i = 0; i < running_.size(); ++i) {
     Request& r = *running_[i];
-    if (r.is_done() || !r.is_decoding() || r.is_last_unread() || batch.n_tokens >= limits_.max_batch_tokens) continue;
+    if (r.is_done() || !r.is_decoding() || r.is_last_unread() ||
+        batch.n_tokens >= limits_.max_batch_tokens)
+      continue;
     if (reserve(cache, r, r.cache.n_cached + 1, batch)) put(batch, r, 1);
   }
   for (size_t i = 0; i < running_.size(); ++i) {
     Request& r = *running_[i];
     if (r.is_done() || r.is_decoding()) continue;
     const uint32_t room = limits_.max_batch_tokens - batch.n_tokens;
-    const auto n = static_cast<uint32_t>(std::min<size_t>({r.n_pending(), limits_.prefill_chunk, room}));
+    const auto n =
+        static_cast<uint32_t>(std::min<size_t>({r.n_pending(), limits_.prefill_chunk, room}));
     if (n == 0) continue;
     if (reserve(cache, r, r.cache.n_cached + n, batch)) put(batch, r, n);
   }
@@ -54,14 +62,17 @@ void Scheduler::admit(KvCache& cache) {
       const uint64_t room = cache.max_tokens();
       if (next.tokens.size() > room) {
         next.finish = FinishReason::kError;
-        next.error = Status(Code::kNoMemory, "the request has " + std::to_string(next.tokens.size()) + " tokens, the cache holds " +
-                                                 std::to_string(room) + "; set kv_cache.max_tokens higher");
+        next.error =
+            Status(Code::kNoMemory, "the request has " + std::to_string(next.tokens.size()) +
+                                        " tokens, the cache holds " + std::to_string(room) +
+                                        "; set kv_cache.max_tokens higher");
       } else if (!cache.open(next.cache)) {
         return;
       }
     }
     // Requests keep the order of arrival, also one that was made to wait.
-    const auto at = std::find_if(running_.begin(), running_.end(), [&](const auto& r) { return r->id > next.id; });
+    const auto at = std::find_if(running_.begin(), running_.end(),
+                                 [&](const auto& r) { return r->id > next.id; });
     running_.insert(at, std::move(waiting_.front()));
     waiting_.pop_front();
   }
@@ -82,7 +93,8 @@ bool Scheduler::preempt_youngest(KvCache& cache, const Request& but, const Batch
   for (size_t i = running_.size(); i-- > 0;) {
     Request& r = *running_[i];
     if (r.id <= but.id) return false;  // never an older one: somebody always gets on
-    const bool in_batch = std::any_of(batch.entries.begin(), batch.entries.end(), [&](const BatchEntry& e) { return e.request == &r; });
+    const bool in_batch = std::any_of(batch.entries.begin(), batch.entries.end(),
+                                      [&](const BatchEntry& e) { return e.request == &r; });
     if (in_batch || r.is_done() || r.n_in_flight > 0 || !r.cache.is_open()) continue;
     cache.close(r.cache);
     ++r.n_preempted;

@@ -17,8 +17,10 @@ Result<std::vector<uint32_t>> encode_text(const Tokenizer& tokenizer, std::strin
   return ids_of(tokens);
 }
 
-Result<std::vector<uint32_t>> encode_chat(const Tokenizer& tokenizer, const ChatTemplate& chat_template, Node context) {
-  if (!context.find("add_generation_prompt")) context.set("add_generation_prompt", Node::make_bool(true));
+Result<std::vector<uint32_t>> encode_chat(const Tokenizer& tokenizer,
+                                          const ChatTemplate& chat_template, Node context) {
+  if (!context.find("add_generation_prompt"))
+    context.set("add_generation_prompt", Node::make_bool(true));
   DVT_TRY(const Rendered rendered, chat_template.render(context));
   std::vector<dvt_range> literal;
   for (const TextRange& r : rendered.data_ranges) literal.push_back({r.begin, r.end});

@@ -28,7 +28,8 @@ Result<std::vector<T>> collect(size_t guess, Fn&& fn) {
 Tokenizer::Tokenizer(const dvt_tokenizer_v1* table, void* object, Node options)
     : table_(table), object_(object), options_(std::move(options)) {}
 
-Result<std::unique_ptr<Tokenizer>> Tokenizer::open(const dvt_tokenizer_v1* table, void* plugin, const Node& definition, dvt_dir dir,
+Result<std::unique_ptr<Tokenizer>> Tokenizer::open(const dvt_tokenizer_v1* table, void* plugin,
+                                                   const Node& definition, dvt_dir dir,
                                                    Node options) {
   auto tokenizer = std::unique_ptr<Tokenizer>(new Tokenizer(table, nullptr, std::move(options)));
   dvt_tokenizer_open in{};
@@ -47,22 +48,29 @@ Tokenizer::~Tokenizer() {
   if (object_) table_->close(object_);
 }
 
-Result<std::vector<dvt_tok>> Tokenizer::encode(std::string_view text, std::span<const dvt_range> literal, uint32_t flags) const {
-  return collect<dvt_tok>(text.size() / 3 + 16, [&](dvt_call* call, dvt_tok* out, uint64_t cap, uint64_t* need) {
-    return table_->encode(object_, call, abi_text(text), literal.data(), literal.size(), flags, out, cap, need);
-  });
+Result<std::vector<dvt_tok>> Tokenizer::encode(std::string_view text,
+                                               std::span<const dvt_range> literal,
+                                               uint32_t flags) const {
+  return collect<dvt_tok>(text.size() / 3 + 16,
+                          [&](dvt_call* call, dvt_tok* out, uint64_t cap, uint64_t* need) {
+                            return table_->encode(object_, call, abi_text(text), literal.data(),
+                                                  literal.size(), flags, out, cap, need);
+                          });
 }
 
 Result<std::string> Tokenizer::decode(std::span<const uint32_t> ids, uint32_t flags) const {
-  DVT_TRY(const std::vector<char> text, collect<char>(ids.size() * 8 + 16, [&](dvt_call* call, char* out, uint64_t cap, uint64_t* need) {
-            return table_->decode(object_, call, ids.data(), ids.size(), flags, out, cap, need);
-          }));
+  DVT_TRY(const std::vector<char> text,
+          collect<char>(
+              ids.size() * 8 + 16, [&](dvt_call* call, char* out, uint64_t cap, uint64_t* need) {
+                return table_->decode(object_, call, ids.data(), ids.size(), flags, out, cap, need);
+              }));
   return std::string(text.begin(), text.end());
 }
 
 Result<std::string> Tokenizer::piece(uint32_t id, uint32_t* flags) const {
   uint32_t ignored = 0;
-  DVT_TRY(const std::vector<char> text, collect<char>(64, [&](dvt_call* call, char* out, uint64_t cap, uint64_t* need) {
+  DVT_TRY(const std::vector<char> text,
+          collect<char>(64, [&](dvt_call* call, char* out, uint64_t cap, uint64_t* need) {
             return table_->piece(object_, call, id, flags ? flags : &ignored, out, cap, need);
           }));
   return std::string(text.begin(), text.end());
@@ -75,6 +83,8 @@ Result<uint32_t> Tokenizer::find(std::string_view content) const {
   return id;
 }
 
-Result<std::unique_ptr<Detokenizer>> Tokenizer::stream(uint32_t flags) const { return Detokenizer::open(table_, object_, flags); }
+Result<std::unique_ptr<Detokenizer>> Tokenizer::stream(uint32_t flags) const {
+  return Detokenizer::open(table_, object_, flags);
+}
 
 }  // namespace dovetail::core

@@ -11,12 +11,14 @@ using namespace dovetail;
 class TopNSigma {
  public:
   static constexpr std::array params = {number_param(
-      "top_n_sigma", "1.0", "keep ids within this many standard deviations of the highest logit; 0 keeps all", 0.0)};
+      "top_n_sigma", "1.0",
+      "keep ids within this many standard deviations of the highest logit; 0 keeps all", 0.0)};
 
   explicit TopNSigma(const StageOpen& in) : n_(in.defaults.number("top_n_sigma")) {}
 
   struct Request {
-    Request(const TopNSigma& stage, const RequestOpen& in) : n(in.overrides.number("top_n_sigma", stage.n_)) {}
+    Request(const TopNSigma& stage, const RequestOpen& in)
+        : n(in.overrides.number("top_n_sigma", stage.n_)) {}
 
     void apply(Candidates& c) {
       const double top = c.top();
@@ -34,7 +36,9 @@ class TopNSigma {
   static double deviation(Candidates& c) {
     std::vector<dvt_cand> by_id(c.all().begin(), c.all().end());
     std::erase_if(by_id, [](const dvt_cand& x) { return std::isinf(x.logit); });
-    if (!c.by_id()) std::sort(by_id.begin(), by_id.end(), [](const dvt_cand& a, const dvt_cand& b) { return a.id < b.id; });
+    if (!c.by_id())
+      std::sort(by_id.begin(), by_id.end(),
+                [](const dvt_cand& a, const dvt_cand& b) { return a.id < b.id; });
     const auto count = static_cast<double>(by_id.size());
     double sum = 0, squares = 0;
     for (const dvt_cand& x : by_id) sum += x.logit;

@@ -22,13 +22,16 @@ struct Config {
 void check_heads(ConfigReader& in, const Config& c) {
   const std::string heads = "\"num_attention_heads\" " + std::to_string(c.n_heads);
   if (!in.has("head_dim") && c.d_model % c.n_heads != 0)
-    in.problem(in.find("hidden_size"), "\"head_dim\" is missing and \"hidden_size\" " + std::to_string(c.d_model) +
-                                           " is not a multiple of " + heads);
+    in.problem(in.find("hidden_size"), "\"head_dim\" is missing and \"hidden_size\" " +
+                                           std::to_string(c.d_model) + " is not a multiple of " +
+                                           heads);
   else if (c.head_dim % 2 != 0)
-    in.problem(in.find("head_dim"), "\"head_dim\" is " + std::to_string(c.head_dim) + ", expected an even number");
+    in.problem(in.find("head_dim"),
+               "\"head_dim\" is " + std::to_string(c.head_dim) + ", expected an even number");
   if (c.n_heads % c.n_kv_heads != 0)
-    in.problem(in.find("num_attention_heads"),
-               heads + " is not a multiple of \"num_key_value_heads\" " + std::to_string(c.n_kv_heads));
+    in.problem(
+        in.find("num_attention_heads"),
+        heads + " is not a multiple of \"num_key_value_heads\" " + std::to_string(c.n_kv_heads));
 }
 
 // Newer files name each layer's kind; the index decides in those that do not.
@@ -113,7 +116,8 @@ Layer bind_layer(Weights& w, const Config& c, const std::string& at) {
   return l;
 }
 
-Tensor attention(Ops& op, const Config& c, const Layer& w, Tensor x, const Step& step, int32_t layer) {
+Tensor attention(Ops& op, const Config& c, const Layer& w, Tensor x, const Step& step,
+                 int32_t layer) {
   Tensor q = op.split_heads(op.linear(x, w.wq, w.bq), c.n_heads, c.head_dim);     // [T, H, E]
   Tensor k = op.split_heads(op.linear(x, w.wk, w.bk), c.n_kv_heads, c.head_dim);  // [T, G, E]
   Tensor v = op.split_heads(op.linear(x, w.wv, w.bv), c.n_kv_heads, c.head_dim);  // [T, G, E]
@@ -136,18 +140,25 @@ class Qwen3 {
   Qwen3(ConfigReader& in, Weights& w) : config_(read_config(in)) {
     if (!in.problems().empty()) return;
     const Dim v{config_.vocab_size, "vocab_size"}, d{config_.d_model, "d_model"};
-    const std::string root = w.has("embed_tokens.weight") ? "" : "model.";  // base exports have no prefix
+    // Base exports have no prefix.
+    const std::string root = w.has("embed_tokens.weight") ? "" : "model.";
     embed_ = w.tensor(root + "embed_tokens.weight", {v, d});
     for (int32_t i = 0; i < config_.n_layers; ++i)
       layers_.push_back(bind_layer(w, config_, root + "layers." + std::to_string(i) + "."));
     final_norm_ = w.tensor(root + "norm.weight", {d});
     if (config_.tied_head && w.has("lm_head.weight"))
-      in.note("\"tie_word_embeddings\" is true: the embedding is the head, the checkpoint's lm_head.weight is not used");
+      in.note(
+          "\"tie_word_embeddings\" is true: the embedding is the head, the checkpoint's "
+          "lm_head.weight is not used");
     head_ = config_.tied_head ? embed_ : w.tensor("lm_head.weight", {v, d});
   }
 
-  ModelInfo info() const { return {config_.n_layers, config_.vocab_size, config_.max_seq_len, config_.d_model}; }
-  std::vector<StateSpec> states() const { return kv_states(config_.n_layers, config_.n_kv_heads, config_.head_dim); }
+  ModelInfo info() const {
+    return {config_.n_layers, config_.vocab_size, config_.max_seq_len, config_.d_model};
+  }
+  std::vector<StateSpec> states() const {
+    return kv_states(config_.n_layers, config_.n_kv_heads, config_.head_dim);
+  }
 
   Tensor forward(Ops& op, const Step& step) const {
     Tensor x = op.embed(step.tokens, embed_);  // [T, D]
@@ -155,7 +166,8 @@ class Qwen3 {
       const Layer& w = layers_[i];
       const std::string name = "layers." + std::to_string(i);
       op.scope(name + ".attn");
-      x = op.add(x, attention(op, config_, w, op.rms_norm(x, w.attn_norm, config_.norm_eps), step, i));
+      x = op.add(x,
+                 attention(op, config_, w, op.rms_norm(x, w.attn_norm, config_.norm_eps), step, i));
       op.scope(name + ".ffn");
       x = op.add(x, feed_forward(op, w, op.rms_norm(x, w.ffn_norm, config_.norm_eps)));
       op.observe("layer_out." + std::to_string(i), x);

@@ -30,7 +30,8 @@ Config read_config(ConfigReader& in) {  // ours on the left, the model file's ke
 
 class Template {
  public:
-  Template(ConfigReader& in, Weights& w) : c_(read_config(in)) {  // 2. the tensors it needs, with their shapes
+  // 2. the tensors it needs, with their shapes
+  Template(ConfigReader& in, Weights& w) : c_(read_config(in)) {
     if (!in.problems().empty()) return;
     const Dim v{c_.vocab_size, "vocab_size"}, d{c_.d_model, "d_model"}, f{c_.d_ff, "d_ff"};
     const Dim q{int64_t{c_.n_heads} * c_.head_dim, "n_heads * head_dim"};
@@ -50,24 +51,29 @@ class Template {
 
   ModelInfo info() const { return {1, c_.vocab_size, c_.max_seq_len, c_.d_model}; }
 
-  std::vector<StateSpec> states() const { return kv_states(1, c_.n_kv_heads, c_.head_dim); }  // 3. what a sequence carries
+  std::vector<StateSpec> states() const {  // 3. what a sequence carries
+    return kv_states(1, c_.n_kv_heads, c_.head_dim);
+  }
 
   Tensor forward(Ops& op, const Step& step) const {  // 4. the steps; nothing is computed here
     Tensor x = op.embed(step.tokens, embed_);        // [T, D]
     op.scope("layers.0.attn");
-    const Tensor a = op.rms_norm(x, attn_norm_, c_.norm_eps);                    // [T, D]
-    const Tensor q = heads(op, step, op.linear(a, wq_), c_.n_heads);             // [T, H, E]
-    const Tensor k = heads(op, step, op.linear(a, wk_), c_.n_kv_heads);          // [T, G, E]
+    const Tensor a = op.rms_norm(x, attn_norm_, c_.norm_eps);                        // [T, D]
+    const Tensor q = heads(op, step, op.linear(a, wq_), c_.n_heads);                 // [T, H, E]
+    const Tensor k = heads(op, step, op.linear(a, wk_), c_.n_kv_heads);              // [T, G, E]
     const Tensor v = op.split_heads(op.linear(a, wv_), c_.n_kv_heads, c_.head_dim);  // [T, G, E]
-    const Tensor y = op.attention(q, k, v, step.kv(0), step.positions, 1.0 / std::sqrt(static_cast<double>(c_.head_dim)));
+    const Tensor y = op.attention(q, k, v, step.kv(0), step.positions,
+                                  1.0 / std::sqrt(static_cast<double>(c_.head_dim)));
     x = op.add(x, op.linear(op.merge_heads(y), wo_));  // [T, D]
     op.scope("layers.0.ffn");
-    const Tensor b = op.rms_norm(x, ffn_norm_, c_.norm_eps);                                   // [T, D]
-    x = op.add(x, op.linear(op.swiglu(op.linear(b, w_gate_), op.linear(b, w_up_)), w_down_));  // [T, D]
+    const Tensor b = op.rms_norm(x, ffn_norm_, c_.norm_eps);                     // [T, D]
+    const Tensor gated = op.swiglu(op.linear(b, w_gate_), op.linear(b, w_up_));  // [T, F]
+    x = op.add(x, op.linear(gated, w_down_));                                    // [T, D]
     op.observe("layer_out.0", x);
     op.scope("head");
-    x = op.take_rows(x, step.logit_rows);                                   // [R, D]
-    return op.linear(op.rms_norm(x, head_norm_, c_.norm_eps), embed_);      // [R, V]; the head is the embedding
+    x = op.take_rows(x, step.logit_rows);  // [R, D]
+    x = op.rms_norm(x, head_norm_, c_.norm_eps);
+    return op.linear(x, embed_);  // [R, V]; the head is the embedding
   }
 
  private:

@@ -22,7 +22,9 @@ uint64_t bytes_of(const dvt_weight_use& use, WeightFormat format) {
 
 }  // namespace
 
-uint32_t packed_dtype(WeightFormat format) { return kPackedDtype + static_cast<uint32_t>(format); }
+uint32_t packed_dtype(WeightFormat format) {
+  return kPackedDtype + static_cast<uint32_t>(format);
+}
 std::optional<WeightFormat> packed_format(uint32_t dtype) {
   if (dtype < kPackedDtype) return std::nullopt;
   return static_cast<WeightFormat>(dtype - kPackedDtype);
@@ -53,7 +55,9 @@ std::optional<WeightFormat> format_of(const dvt_weight_use& use) {
 }
 
 std::optional<WeightFormat> format_to_pack(const dvt_weight_use& use) {
-  if (use.ndim != 2 || use.shape[1] % kernels::kQuantBlock != 0 || plain_dtype(to_view(use.stored)) == 0) return std::nullopt;
+  if (use.ndim != 2 || use.shape[1] % kernels::kQuantBlock != 0 ||
+      plain_dtype(to_view(use.stored)) == 0)
+    return std::nullopt;
   return find_weight_format(to_view(use.wanted));
 }
 
@@ -64,7 +68,8 @@ dvt_weight_plan plan_stored(const dvt_weight_use& use, WeightFormat format) {
 }
 
 dvt_weight_plan plan_packed(const dvt_weight_use& use, WeightFormat format) {
-  const uint64_t layout = kLayoutVersion << 32 | uint64_t{packed_dtype(format)} << 8 | kernels::kPackedRows;
+  const uint64_t layout =
+      kLayoutVersion << 32 | uint64_t{packed_dtype(format)} << 8 | kernels::kPackedRows;
   return {sizeof(dvt_weight_plan),
           DVT_PLAN_PACK,
           0,
@@ -76,15 +81,18 @@ dvt_weight_plan plan_packed(const dvt_weight_use& use, WeightFormat format) {
 
 PackedKernels packed_kernels(const kernels::CpuKernels& k, WeightFormat format) {
   switch (format) {
-    case WeightFormat::kInt8: return {k.quantize_rows_int8, k.unpack_row_int8, k.linear_int8, k.linear_add_int8};
-    case WeightFormat::kInt4: return {k.quantize_rows_int4, k.unpack_row_int4, k.linear_int4, k.linear_add_int4};
-    case WeightFormat::kInt4q: break;
+    case WeightFormat::kInt8:
+      return {k.quantize_rows_int8, k.unpack_row_int8, k.linear_int8, k.linear_add_int8};
+    case WeightFormat::kInt4:
+      return {k.quantize_rows_int4, k.unpack_row_int4, k.linear_int4, k.linear_add_int4};
+    case WeightFormat::kInt4q:
+      break;
   }
   return {k.quantize_rows_int4q, k.unpack_row_int4q, k.linear_int4q, k.linear_add_int4q};
 }
 
-void pack_matrix(const Host& host, const kernels::CpuKernels& k, WeightFormat format, const dvt_weight_use& use, dvt_bytes source,
-                 void* dst, Call call) {
+void pack_matrix(const Host& host, const kernels::CpuKernels& k, WeightFormat format,
+                 const dvt_weight_use& use, dvt_bytes source, void* dst, Call call) {
   struct Job {
     const kernels::CpuKernels& k;
     WeightFormat format;
@@ -94,10 +102,19 @@ void pack_matrix(const Host& host, const kernels::CpuKernels& k, WeightFormat fo
     int64_t n_rows, k_len;
     uint32_t n_lanes;
     std::vector<float> rows;  // [lanes, kPackedRows, k_len], where the source is 16 bits
-  } job{k, format, plain_dtype(to_view(use.stored)), static_cast<const uint8_t*>(source.p), dst, use.shape[0], use.shape[1], 1, {}};
+  } job{k,
+        format,
+        plain_dtype(to_view(use.stored)),
+        static_cast<const uint8_t*>(source.p),
+        dst,
+        use.shape[0],
+        use.shape[1],
+        1,
+        {}};
   const dvt_host_v1* h = host.table();
   job.n_lanes = h->n_lanes(h->self);
-  if (job.dtype != DVT_F32) job.rows.resize(static_cast<size_t>(job.n_lanes * kernels::kPackedRows * job.k_len));
+  if (job.dtype != DVT_F32)
+    job.rows.resize(static_cast<size_t>(job.n_lanes * kernels::kPackedRows * job.k_len));
   call.check(h->team_run(
       h->self, call.frame(),
       [](void* arg, uint32_t lane, uint32_t n) noexcept {
@@ -109,7 +126,8 @@ void pack_matrix(const Host& host, const kernels::CpuKernels& k, WeightFormat fo
           const float* from = reinterpret_cast<const float*>(j.source) + row * k_len;
           if (j.dtype != DVT_F32) {
             float* rows = j.rows.data() + int64_t{lane} * kernels::kPackedRows * k_len;
-            (j.dtype == DVT_BF16 ? j.k.bf16_to_f32 : j.k.f16_to_f32)(rows, reinterpret_cast<const uint16_t*>(j.source) + row * k_len, count * k_len);
+            (j.dtype == DVT_BF16 ? j.k.bf16_to_f32 : j.k.f16_to_f32)(
+                rows, reinterpret_cast<const uint16_t*>(j.source) + row * k_len, count * k_len);
             from = rows;
           }
           packed_kernels(j.k, j.format).quantize_rows(j.dst, from, row, count, j.n_rows, k_len);
@@ -118,7 +136,8 @@ void pack_matrix(const Host& host, const kernels::CpuKernels& k, WeightFormat fo
       &job));
 }
 
-GraphCopy with_quantized_activations(const dvt_graph& graph, const std::map<std::string, HostWeight, std::less<>>& weights) {
+GraphCopy with_quantized_activations(
+    const dvt_graph& graph, const std::map<std::string, HostWeight, std::less<>>& weights) {
   GraphCopy out(graph);
   std::map<uint32_t, uint32_t> quantized;  // activation to its quantised form
   for (uint64_t i = 0; i < out.view().n_nodes; ++i) {
@@ -131,10 +150,15 @@ GraphCopy with_quantized_activations(const dvt_graph& graph, const std::map<std:
     const uint32_t x = g.inputs(node)[0];
     const dvt_val& val = g.val(x);
     const int64_t k_len = g.dim(val.dim0 + val.ndim - 1).value;
-    if (val.ndim != 2) throw Error("packed weights take activations [rows, width]", DVT_EUNSUPPORTED, std::string(g.str(node.scope)));
+    if (val.ndim != 2)
+      throw Error("packed weights take activations [rows, width]", DVT_EUNSUPPORTED,
+                  std::string(g.str(node.scope)));
     auto found = quantized.find(x);
     if (found == quantized.end()) {
-      found = quantized.emplace(x, out.insert(i, "cpu.quantize", x, kernels::quantized_row_bytes(k_len), DVT_U8)).first;
+      found = quantized
+                  .emplace(x, out.insert(i, "cpu.quantize", x, kernels::quantized_row_bytes(k_len),
+                                         DVT_U8))
+                  .first;
       ++i;
     }
     out.set_op(i, "cpu.linear_packed");
@@ -151,7 +175,8 @@ uint64_t quantized_bytes(const dvt_graph& graph, const dvt_compile_options& opti
     const dvt_val& val = g.val(g.inputs(g.node(i))[0]);
     row = std::max(row, kernels::quantized_row_bytes(g.dim(val.dim0 + val.ndim - 1).value));
   }
-  return 3 * static_cast<uint64_t>(row + 64) * std::max(options.max_tokens, options.max_rows);  // of three ops at a time, at most
+  return 3 * static_cast<uint64_t>(row + 64) *
+         std::max(options.max_tokens, options.max_rows);  // of three ops at a time, at most
 }
 
 }  // namespace dovetail::cpu

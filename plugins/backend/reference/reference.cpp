@@ -32,15 +32,19 @@ constexpr BlockFormat kBlockFormats[kernels::kWeightFormats] = {
 
 class Reference : public HostBackend {
  public:
-  explicit Reference(const BackendOpen& in) : HostBackend(in, {kernels::ref::bf16_to_f32, kernels::ref::f16_to_f32}) {}
+  explicit Reference(const BackendOpen& in)
+      : HostBackend(in, {kernels::ref::bf16_to_f32, kernels::ref::f16_to_f32}) {}
 
   static std::vector<dvt_device> devices(const Host&) {
-    return {{sizeof(dvt_device), DVT_DEVICE_CPU, DVT_DEVF_HOST_MEMORY, 0, literal("reference (float32 loops, one thread)"), 0, 0}};
+    return {{sizeof(dvt_device), DVT_DEVICE_CPU, DVT_DEVF_HOST_MEMORY, 0,
+             literal("reference (float32 loops, one thread)"), 0, 0}};
   }
   dvt_backend_info info() const {
     return {sizeof(dvt_backend_info), DVT_DEVF_HOST_MEMORY, 16, DVT_F32, literal("reference")};
   }
-  dvt_verdict supports(const GraphView& g, const dvt_node& n) const { return verdict(g, n, find_op); }
+  dvt_verdict supports(const GraphView& g, const dvt_node& n) const {
+    return verdict(g, n, find_op);
+  }
 
   dvt_weight_plan plan(const dvt_weight_use& use) const {
     const BlockFormat *stored = stored_format(use), *wanted = wanted_format(use);
@@ -57,7 +61,8 @@ class Reference : public HostBackend {
     out.layout_hash = layout_of(*wanted);
     return out;
   }
-  void pack(std::span<const dvt_weight_use> uses, std::span<const dvt_bytes> sources, void* dst, uint64_t bytes, Call call) const {
+  void pack(std::span<const dvt_weight_use> uses, std::span<const dvt_bytes> sources, void* dst,
+            uint64_t bytes, Call call) const {
     const dvt_weight_use& use = uses[0];
     float* const out = static_cast<float*>(dst);
     if (const BlockFormat* stored = stored_format(use)) {
@@ -69,18 +74,22 @@ class Reference : public HostBackend {
     }
     const BlockFormat* wanted = wanted_format(use);
     if (!wanted || !is_whole_blocks(use)) return HostBackend::pack(uses, sources, dst, bytes, call);
-    if (plain_dtype(to_view(use.stored)) == DVT_F32) std::copy_n(static_cast<const float*>(sources[0].p), elements_of(use), out);
-    else HostBackend::pack(uses, sources, dst, bytes, call);
+    if (plain_dtype(to_view(use.stored)) == DVT_F32)
+      std::copy_n(static_cast<const float*>(sources[0].p), elements_of(use), out);
+    else
+      HostBackend::pack(uses, sources, dst, bytes, call);
     std::vector<uint8_t> packed(packed_size(*wanted, use));
     wanted->quantize_rows(packed.data(), out, 0, use.shape[0], use.shape[0], use.shape[1]);
     unpack(*wanted, use, packed.data(), out);
   }
 
-  StateEstimate estimate(const dvt_graph* graph, const dvt_compile_options& options, uint32_t kv_dtype, uint32_t page_len) const {
+  StateEstimate estimate(const dvt_graph* graph, const dvt_compile_options& options,
+                         uint32_t kv_dtype, uint32_t page_len) const {
     return estimate_with(find_op, /*parallel=*/false, graph, options, kv_dtype, page_len);
   }
   std::unique_ptr<Program> compile(const dvt_graph* graph, const dvt_compile_options& options) {
-    return make_program(GraphCopy(*graph), options, find_op, /*parallel=*/false, /*context=*/nullptr, kernels::ref::argmax);
+    return make_program(GraphCopy(*graph), options, find_op, /*parallel=*/false,
+                        /*context=*/nullptr, kernels::ref::argmax);
   }
   double read_bandwidth(const void* p, uint64_t bytes, Call) const {
     const auto start = std::chrono::steady_clock::now();

@@ -36,9 +36,11 @@ class GraphTest : public ::testing::Test {
 TEST_F(GraphTest, InfersShapesThroughSymbolicSizes) {
   const uint32_t v = x();
   EXPECT_EQ(shape(v), "[T, 8]");
-  const uint32_t y = w.emit("linear", 1, {v, w.weight("w", {fixed_dim(12), fixed_dim(8)})}, {})->at(0);
+  const uint32_t y =
+      w.emit("linear", 1, {v, w.weight("w", {fixed_dim(12), fixed_dim(8)})}, {})->at(0);
   EXPECT_EQ(shape(y), "[T, 12]");
-  const uint32_t heads = w.emit("reshape", 1, {y}, {integers("n_last", {1}), integers("tail", {3, 4})})->at(0);
+  const uint32_t heads =
+      w.emit("reshape", 1, {y}, {integers("n_last", {1}), integers("tail", {3, 4})})->at(0);
   EXPECT_EQ(shape(heads), "[T, 3, 4]");
   EXPECT_EQ(shape(w.emit("take_rows", 1, {y, *w.input("out_rows")}, {})->at(0)), "[R, 12]");
 }
@@ -47,8 +49,9 @@ TEST_F(GraphTest, RefusesWhatDoesNotFitAndNamesTheScope) {
   w.scope("layers.3.attn");
   const auto wrong = w.emit("linear", 1, {x(), w.weight("w", {fixed_dim(12), fixed_dim(9)})}, {});
   ASSERT_FALSE(wrong.is_ok());
-  EXPECT_EQ(wrong.status().message(),
-            "layers.3.attn: linear: x is [T, 8] and weight is [12, 9], expected [.., K] and [N, K]");
+  EXPECT_EQ(
+      wrong.status().message(),
+      "layers.3.attn: linear: x is [T, 8] and weight is [12, 9], expected [.., K] and [N, K]");
 }
 
 TEST_F(GraphTest, RefusesUnknownOpsAndRevisions) {
@@ -58,22 +61,28 @@ TEST_F(GraphTest, RefusesUnknownOpsAndRevisions) {
 }
 
 TEST_F(GraphTest, RopeChecksItsFrequencies) {
-  const uint32_t heads = w.emit("reshape", 1, {x()}, {integers("n_last", {1}), integers("tail", {2, 4})})->at(0);
+  const uint32_t heads =
+      w.emit("reshape", 1, {x()}, {integers("n_last", {1}), integers("tail", {2, 4})})->at(0);
   const uint32_t positions = *w.input("positions");
   Attr freq;
   freq.key = "inv_freq";
   freq.type = DVT_ATTR_F64;
   freq.f64 = {1.0, 0.1};
-  EXPECT_TRUE(w.emit("rope", 1, {heads, positions}, {freq, number("attention_factor", 1.0)}).is_ok());
+  EXPECT_TRUE(
+      w.emit("rope", 1, {heads, positions}, {freq, number("attention_factor", 1.0)}).is_ok());
   freq.f64 = {1.0, 0.1, 0.01};
-  EXPECT_FALSE(w.emit("rope", 1, {heads, positions}, {freq, number("attention_factor", 1.0)}).is_ok());
+  EXPECT_FALSE(
+      w.emit("rope", 1, {heads, positions}, {freq, number("attention_factor", 1.0)}).is_ok());
 }
 
 TEST_F(GraphTest, EveryCompositeDecomposesIntoCoreOpsOfTheSameShape) {
   const uint32_t v = x();
-  const uint32_t norm = w.emit("rms_norm", 1, {v, w.weight("n", {fixed_dim(8)})}, {number("eps", 1e-6), integers("unit_offset", {1})})->at(0);
+  const uint32_t norm = w.emit("rms_norm", 1, {v, w.weight("n", {fixed_dim(8)})},
+                               {number("eps", 1e-6), integers("unit_offset", {1})})
+                            ->at(0);
   const uint32_t gated = w.emit("swiglu", 1, {norm, v}, {})->at(0);
-  const uint32_t heads = w.emit("reshape", 1, {gated}, {integers("n_last", {1}), integers("tail", {2, 4})})->at(0);
+  const uint32_t heads =
+      w.emit("reshape", 1, {gated}, {integers("n_last", {1}), integers("tail", {2, 4})})->at(0);
   dvt_state_spec spec{};
   spec.struct_size = sizeof spec;
   spec.kind = DVT_STATE_PAGED;
@@ -86,7 +95,8 @@ TEST_F(GraphTest, EveryCompositeDecomposesIntoCoreOpsOfTheSameShape) {
   spec.name = {"v", 1};
   const uint32_t vs = w.add_state(spec);
   const uint32_t y = w.emit("attention", 1, {heads, heads, heads, k, vs, *w.input("positions")},
-                            {number("scale", 0.5), integers("window", {0})})->at(0);
+                            {number("scale", 0.5), integers("window", {0})})
+                         ->at(0);
   ASSERT_TRUE(w.name_value("y", y, DVT_VALF_OUTPUT).is_ok());
   const Graph graph = w.take();
   const Result<Graph> core = decompose(graph, std::vector<bool>(graph.n_nodes(), true), registry);
@@ -94,7 +104,8 @@ TEST_F(GraphTest, EveryCompositeDecomposesIntoCoreOpsOfTheSameShape) {
   EXPECT_GT(core->n_nodes(), graph.n_nodes());
   bool found = false;
   const dvt_graph g = core->view();
-  for (size_t i = 0; i < core->n_nodes(); ++i) EXPECT_EQ(g.ops[core->node(i).op].tier, DVT_TIER_CORE) << core->op_name(core->node(i));
+  for (size_t i = 0; i < core->n_nodes(); ++i)
+    EXPECT_EQ(g.ops[core->node(i).op].tier, DVT_TIER_CORE) << core->op_name(core->node(i));
   for (uint32_t i = 0; i < g.n_vals; ++i)
     if (core->str(g.vals[i].name) == "y") {
       found = true;
@@ -119,7 +130,11 @@ TEST_F(GraphTest, EqualGraphsHaveEqualFingerprints) {
 
 TEST(GraphBuilder, KeepsTheFirstFailure) {
   OpRegistry registry;
-  GraphBuilder builder(registry, [](std::string_view name) -> Result<std::vector<int64_t>> { return invalid("no " + std::string(name)); }, {});
+  GraphBuilder builder(registry,
+                       [](std::string_view name) -> Result<std::vector<int64_t>> {
+                         return invalid("no " + std::string(name));
+                       },
+                       {});
   const dvt_builder_v1* b = builder.table();
   dvt_id out = 0;
   EXPECT_EQ(b->weight(b->self, nullptr, {"a", 1}, nullptr, 0, &out), DVT_EINVAL);

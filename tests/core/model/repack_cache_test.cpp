@@ -39,7 +39,9 @@ class RepackCacheTest : public testing::Test {
   std::vector<RepackCache::Item> items(uint64_t layout = 7) const {
     return {{"a", {&tensor_}, layout, RepackCache::kLeast + 100}, {"b", {&tensor_}, layout, 50}};
   }
-  RepackCache cache(uint64_t max_bytes = uint64_t{1} << 30) const { return {root_ / "cache", max_bytes}; }
+  RepackCache cache(uint64_t max_bytes = uint64_t{1} << 30) const {
+    return {root_ / "cache", max_bytes};
+  }
   // Opens; stores if it is not there. Whether it was.
   bool use(const std::vector<RepackCache::Item>& list, uint64_t max_bytes = uint64_t{1} << 30) {
     RepackCache c = cache(max_bytes);
@@ -49,7 +51,8 @@ class RepackCacheTest : public testing::Test {
     std::vector<std::span<const std::byte>> spans;
     for (const auto& item : list) {
       std::string text(item.bytes, ' ');
-      for (size_t i = 0; i < text.size(); ++i) text[i] = static_cast<char>(i * 7 + item.layout_hash + item.name[0]);
+      for (size_t i = 0; i < text.size(); ++i)
+        text[i] = static_cast<char>(i * 7 + item.layout_hash + item.name[0]);
       packed.push_back(std::move(text));
     }
     for (const std::string& p : packed) spans.push_back(std::as_bytes(std::span(p)));
@@ -107,7 +110,8 @@ TEST_F(RepackCacheTest, ADamagedFileIsMadeAnew) {
   fs::resize_file(file, fs::file_size(file) - 1);
   EXPECT_FALSE(use(items())) << "cut short";
   EXPECT_TRUE(use(items()));
-  std::fstream(file, std::ios::in | std::ios::out | std::ios::binary).write("XXXXXXXXXXXXXXXXXXXX", 20);
+  std::fstream(file, std::ios::in | std::ios::out | std::ios::binary)
+      .write("XXXXXXXXXXXXXXXXXXXX", 20);
   EXPECT_FALSE(use(items())) << "no header";
   EXPECT_TRUE(use(items()));
 }
@@ -116,7 +120,8 @@ TEST_F(RepackCacheTest, IsBoundedAndKeepsWhatWasUsedLast) {
   const uint64_t room = 2 * RepackCache::kLeast + (uint64_t{1} << 20);  // for two
   EXPECT_FALSE(use(items(1), room));
   EXPECT_FALSE(use(items(2), room));
-  for (const auto& e : list()) fs::last_write_time(e.path, fs::file_time_type::clock::now() - std::chrono::hours(2));
+  for (const auto& e : list())
+    fs::last_write_time(e.path, fs::file_time_type::clock::now() - std::chrono::hours(2));
   EXPECT_TRUE(use(items(1), room)) << "now used last";
   EXPECT_FALSE(use(items(3), room));
   EXPECT_EQ(list().size(), 2u);
@@ -161,7 +166,9 @@ TEST_F(RepackCacheTest, AFolderThatCannotBeMadeIsAnError) {
   RepackCache c(root_ / "weights" / "cache", uint64_t{1} << 30);  // below a file
   c.open(items(), root_ / "backend.so");
   const std::string a(items()[0].bytes, 'a'), b(50, 'b');
-  EXPECT_EQ(c.store({std::as_bytes(std::span(a)), std::as_bytes(std::span(b))}, "m", nullptr, {}).code(), Code::kIo);
+  EXPECT_EQ(
+      c.store({std::as_bytes(std::span(a)), std::as_bytes(std::span(b))}, "m", nullptr, {}).code(),
+      Code::kIo);
 }
 
 }  // namespace

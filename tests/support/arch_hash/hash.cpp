@@ -13,8 +13,9 @@ uint64_t mix(uint64_t a, uint64_t b) {  // splitmix64 of the two
 }
 
 // in: tokens [T], positions [1, T], out_rows [R], state of one i64 row; attribute vocab_size -> [R, V].
-dvt_code infer(dvt_call*, const dvt_val*, const dvt_dim* const* in_dims, uint64_t n_in, const dvt_attr_in* attrs,
-               uint64_t n_attrs, dvt_val* out, dvt_dim (*out_dims)[DVT_MAX_DIMS], uint64_t) noexcept {
+dvt_code infer(dvt_call*, const dvt_val*, const dvt_dim* const* in_dims, uint64_t n_in,
+               const dvt_attr_in* attrs, uint64_t n_attrs, dvt_val* out,
+               dvt_dim (*out_dims)[DVT_MAX_DIMS], uint64_t) noexcept {
   if (n_in != 4 || n_attrs != 1) return DVT_EINVAL;
   out[0].dtype = DVT_F32;
   out[0].ndim = 2;
@@ -25,7 +26,8 @@ dvt_code infer(dvt_call*, const dvt_val*, const dvt_dim* const* in_dims, uint64_
 
 uint64_t* row_at(const dvt_state_view& s, uint32_t seq, int64_t row) {
   const uint32_t page = s.pages[s.page_off[seq] + row / s.page_len];
-  return reinterpret_cast<uint64_t*>(s.base + page * s.page_bytes + static_cast<uint64_t>(row % s.page_len) * s.row_bytes);
+  return reinterpret_cast<uint64_t*>(s.base + page * s.page_bytes +
+                                     static_cast<uint64_t>(row % s.page_len) * s.row_bytes);
 }
 
 dvt_code run(dvt_call*, const dvt_op_args* a) noexcept {
@@ -35,7 +37,8 @@ dvt_code run(dvt_call*, const dvt_op_args* a) noexcept {
   const dvt_state_view& state = a->states[0];
   for (uint32_t s = 0; s < a->n_seqs; ++s)
     for (uint32_t t = a->tok_off[s]; t < a->tok_off[s + 1]; ++t)
-      *row_at(state, s, a->positions[t]) = mix(static_cast<uint64_t>(tokens[t]), static_cast<uint64_t>(a->positions[t]));
+      *row_at(state, s, a->positions[t]) =
+          mix(static_cast<uint64_t>(tokens[t]), static_cast<uint64_t>(a->positions[t]));
   for (int64_t r = 0; r < n_rows; ++r) {
     uint32_t s = 0;
     while (static_cast<uint32_t>(rows[r]) >= a->tok_off[s + 1]) ++s;
@@ -54,10 +57,12 @@ constexpr dvt_op_set_v1 kOpSet = {sizeof(dvt_op_set_v1), 1, kOps};
 
 class Hash {
  public:
-  static constexpr std::array params = {int_param("vocab_size", "64", "number of ids", 2, 1 << 20),
-                                        int_param("max_position_embeddings", "4096", "longest text in tokens", 1)};
+  static constexpr std::array params = {
+      int_param("vocab_size", "64", "number of ids", 2, 1 << 20),
+      int_param("max_position_embeddings", "4096", "longest text in tokens", 1)};
   Hash(ConfigReader& in, Weights&)
-      : vocab_size_(in.i64_or("vocab_size", 64)), max_seq_len_(in.i64_or("max_position_embeddings", 4096)) {}
+      : vocab_size_(in.i64_or("vocab_size", 64)),
+        max_seq_len_(in.i64_or("max_position_embeddings", 4096)) {}
   ModelInfo info() const { return {1, vocab_size_, max_seq_len_, 1}; }
   std::vector<StateSpec> states() const {
     StateSpec spec;
@@ -67,7 +72,8 @@ class Hash {
     return {spec};
   }
   Tensor forward(Ops& op, const Step& step) const {
-    return op.emit("x.hash/logits", {step.tokens, step.positions, step.logit_rows, op.state("history")},
+    return op.emit("x.hash/logits",
+                   {step.tokens, step.positions, step.logit_rows, op.state("history")},
                    {Ops::i64("vocab_size", &vocab_size_)});
   }
   static const dvt_op_set_v1* ops() { return &kOpSet; }

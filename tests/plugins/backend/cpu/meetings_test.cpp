@@ -18,13 +18,15 @@ size_t meetings(uint32_t n_lanes, bool few) {
   const core::test::SmallModel model;
   const core::Graph graph = model.graph(ops);
   std::map<std::string, HostWeight, std::less<>> weights;
-  for (const auto& [name, w] : model.weights()) weights[name] = {w.values.data(), w.values.size() * sizeof(float), DVT_F32};
+  for (const auto& [name, w] : model.weights())
+    weights[name] = {w.values.data(), w.values.size() * sizeof(float), DVT_F32};
   dvt_compile_options options{};
   options.struct_size = sizeof options;
   options.max_tokens = 64;
   options.max_rows = options.max_seqs = 4;
   const dvt_graph view = graph.view();
-  const HostProgram program(services.table_for("test"), GraphCopy(view), options, cpu::find_op, weights, nullptr, /*parallel=*/true, nullptr);
+  const HostProgram program(services.table_for("test"), GraphCopy(view), options, cpu::find_op,
+                            weights, nullptr, /*parallel=*/true, nullptr);
   return program.n_meetings(few);
 }
 
