@@ -5,7 +5,7 @@ JOBS   ?= $(shell nproc)
 PREFIX ?= /usr/local
 PROMPT ?= It is a truth universally acknowledged
 
-.PHONY: help run test configure build install dev asan tsan setup clean
+.PHONY: help run test configure build install dev asan tsan lint setup clean
 help:
 	@echo "make run    install what is missing, build, and continue a prompt with the embedded model"
 	@echo "make test   install what is missing, build, and run the whole test suite"
@@ -13,6 +13,7 @@ help:
 	@echo "make install  build, and install below PREFIX ($(PREFIX)): program, plugins, configs, SDK"
 	@echo "make asan   build and test under AddressSanitizer and UndefinedBehaviorSanitizer"
 	@echo "make tsan   build and test under ThreadSanitizer"
+	@echo "make lint   hold the sources to .clang-format and .clang-tidy (needs both tools; takes about an hour)"
 
 setup:
 	@tools/setup.sh $(SETUP)
@@ -36,6 +37,9 @@ test: configure
 
 dev asan tsan:
 	@$(MAKE) --no-print-directory test PRESET=$@
+
+lint:
+	@tools/lint.sh
 
 clean:
 	@rm -rf build
