@@ -16,7 +16,7 @@ namespace {
 constexpr int kTileTokens = 8;
 constexpr int kSteps = 8;  // of four k in a block
 constexpr int64_t kAheadBytes = 2048;
-constexpr int64_t kTokenBytes = 1024 * 1024;  // of x, so that a block of tokens stays in L2
+constexpr int64_t kTokenBytes = 1 << 20;  // of x, so that a block of tokens stays in L2
 constexpr int64_t kMinTokens = 32;
 
 struct Set {
@@ -62,7 +62,7 @@ static inline __m512 scales_of(const uint8_t* codes) {
 struct Int8 {
   static constexpr int64_t kBlockBytes = kInt8BlockBytes;
   static void load(__m512i (&w)[kSteps], const uint8_t* block) {
-    for (int s = 0; s < kSteps; ++s) {
+    for (int64_t s = 0; s < kSteps; ++s) {
       w[s] = _mm512_xor_si512(_mm512_loadu_si512(block + kPackedRows + 64 * s),
                               _mm512_set1_epi8(static_cast<char>(0x80)));
     }
@@ -76,7 +76,7 @@ struct Nibbles {
   static constexpr int64_t kBlockBytes = kInt4BlockBytes;
   static void load(__m512i (&w)[kSteps], const uint8_t* block) {
     const __m512i low_half = _mm512_set1_epi8(15);
-    for (int s = 0; s < kSteps / 2; ++s) {
+    for (int64_t s = 0; s < kSteps / 2; ++s) {
       const __m512i both = _mm512_loadu_si512(block + 2 * kPackedRows + 64 * s);
       w[2 * s] = Levels::of(_mm512_and_si512(both, low_half));
       w[2 * s + 1] = Levels::of(_mm512_and_si512(_mm512_srli_epi16(both, 4), low_half));

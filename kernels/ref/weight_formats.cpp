@@ -185,7 +185,7 @@ void pack_row(WeightFormat format, uint8_t* group, int64_t lane, const float* ro
   uint8_t* block = group + kPackedRows * static_cast<int64_t>(sizeof d);
   for (int64_t k = 0; k < k_len; k += kQuantBlock, block += block_bytes(format)) {
     Block found;
-    if (d > 0.0F) {
+    if (row != nullptr && d > 0.0F) {
       const float inverse = 1.0F / d;
       float x[kQuantBlock];
       for (int64_t i = 0; i < kQuantBlock; ++i) x[i] = row[k + i] * inverse;
