@@ -51,6 +51,10 @@ def numbers(values, per_line, form):
         yield "    " + ", ".join(form(v) for v in values[i:i + per_line]) + ",\n"
 
 
+def table_of(name):
+    return "kRanges" + name[0].upper() + name[1:]
+
+
 def render():
     data = json.loads(CLASSES.read_text())
     regex, functions = data["regex_classes_unicode_16"], data["hf_functions"]
@@ -81,12 +85,12 @@ def render():
         out.extend(numbers(block, 32, str))
     out.append("};\n\n")
     for name, key in PROPERTIES.items():
-        out.append(f"static const CodePointRange kRanges_{name}[] = {{\n")
+        out.append(f"static const CodePointRange {table_of(name)}[] = {{\n")
         out.extend(numbers(regex[key], 8, lambda r: f"{{{r[0]:#x}, {r[1]:#x}}}"))
         out.append("};\n")
     out.append("\nconst CodePointProperty kProperties[] = {\n")
     for name in PROPERTIES:
-        out.append(f"    {{\"{name}\", kRanges_{name}}},\n")
+        out.append(f"    {{\"{name}\", {table_of(name)}}},\n")
     out.append("};\nconst size_t kPropertiesLen = sizeof(kProperties) / sizeof(kProperties[0]);\n\n"
                "}  // namespace dovetail::bpe\n")
     return "".join(out)

@@ -66,6 +66,24 @@ void AddedTokens::Trie::add(std::string_view content, int32_t token) {
   token_at[node] = token;
 }
 
+template <class Fn>
+int32_t AddedTokens::Trie::longest_at(std::string_view text, size_t pos, Fn&& is_barred,
+                                      size_t* end) const {
+  if (!starts[static_cast<uint8_t>(text[pos])]) return Stretch::kText;
+  int32_t token = Stretch::kText;
+  uint32_t node = 0;
+  for (size_t i = pos; i < text.size(); ++i) {
+    const auto it = children.find(uint64_t{node} << 8 | static_cast<uint8_t>(text[i]));
+    if (it == children.end()) break;
+    node = it->second;
+    if (token_at[node] == Stretch::kText) continue;
+    if (is_barred(i + 1)) break;
+    token = token_at[node];
+    *end = i + 1;
+  }
+  return token;
+}
+
 AddedTokens AddedTokens::from_json(const JsonView& list, const std::string& path,
                                    const Vocabulary& vocabulary) {
   AddedTokens added;
@@ -122,23 +140,11 @@ void AddedTokens::cut(std::string_view text, Pass pass, const MatchRules& rules,
   size_t done = 0;  // text before is in `out`
   const bool has_tokens = trie.token_at.size() > 1 && rules.matching != AddedMatching::kNone;
   for (size_t pos = 0; has_tokens && pos < text.size();) {
-    if (!trie.starts[static_cast<uint8_t>(text[pos])]) {
-      ++pos;
-      continue;
-    }
-    // The longest token here that keeps out of literal ranges.
-    int32_t token = Stretch::kText;
+    const auto is_literal = [&](size_t end) {
+      return !literal.empty() && literal.meets(original(pos), original(end));
+    };
     size_t end = pos;
-    uint32_t node = 0;
-    for (size_t i = pos; i < text.size(); ++i) {
-      const auto it = trie.children.find(uint64_t{node} << 8 | static_cast<uint8_t>(text[i]));
-      if (it == trie.children.end()) break;
-      node = it->second;
-      if (trie.token_at[node] == Stretch::kText) continue;
-      if (!literal.empty() && literal.meets(original(pos), original(i + 1))) break;
-      token = trie.token_at[node];
-      end = i + 1;
-    }
+    const int32_t token = trie.longest_at(text, pos, is_literal, &end);
     if (token == Stretch::kText) {
       ++pos;
       continue;

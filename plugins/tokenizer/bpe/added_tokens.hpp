@@ -81,6 +81,10 @@ class AddedTokens {
     std::array<bool, 256> starts{};
 
     void add(std::string_view content, int32_t token);
+    /// The longest token at `pos` of text, which ends at `*end`, or kText. No token may reach an end
+    /// that `is_barred`.
+    template <class Fn>
+    int32_t longest_at(std::string_view text, size_t pos, Fn&& is_barred, size_t* end) const;
   };
 
   std::vector<AddedToken> tokens_;

@@ -1,4 +1,6 @@
 // Reading a BPE model section of tokenizer.json.
+#include <utility>
+
 #include "bpe_model.hpp"
 #include "byte_symbols.hpp"
 #include "error.hpp"
@@ -8,6 +10,22 @@ namespace {
 
 std::string quote(std::string_view s) {
   return "\"" + std::string(s) + "\"";
+}
+
+// The two tokens of a merge: "a b" or ["a", "b"].
+template <class Refuse>
+std::pair<std::string_view, std::string_view> tokens_of(const JsonView& merge,
+                                                        const Refuse& refuse) {
+  if (merge.is_string()) {
+    const std::string_view line = merge.as_string();
+    const size_t space = line.find(' ');
+    if (space == std::string_view::npos || line.find(' ', space + 1) != std::string_view::npos)
+      refuse(quote(line) + " is not two tokens with one space between");
+    return {line.substr(0, space), line.substr(space + 1)};
+  }
+  if (!merge.is_list() || merge.len() != 2 || !merge.at(0).is_string() || !merge.at(1).is_string())
+    refuse("expected \"a b\" or [\"a\", \"b\"]");
+  return {merge.at(0).as_string(), merge.at(1).as_string()};
 }
 
 }  // namespace
@@ -76,26 +94,11 @@ void BpeModel::read_merges(const JsonView& section, const std::string& path) {
   std::string joined;
   for (uint64_t i = 0; i < n; ++i) {
     const JsonView entry = list.at(i);
-    std::string_view left, right;
+    if (i == 0 && entry.is_string() && entry.as_string().starts_with("#version")) continue;
     const auto refuse = [&](const std::string& what) {
       fail_format(path + ".merges[" + std::to_string(i) + "]: " + what);
     };
-    if (entry.is_string()) {
-      const std::string_view line = entry.as_string();
-      if (i == 0 && line.starts_with("#version")) continue;
-      const size_t space = line.find(' ');
-      if (space == std::string_view::npos || line.find(' ', space + 1) != std::string_view::npos) {
-        refuse(quote(line) + " is not two tokens with one space between");
-      }
-      left = line.substr(0, space);
-      right = line.substr(space + 1);
-    } else if (entry.is_list() && entry.len() == 2 && entry.at(0).is_string() &&
-               entry.at(1).is_string()) {
-      left = entry.at(0).as_string();
-      right = entry.at(1).as_string();
-    } else {
-      refuse("expected \"a b\" or [\"a\", \"b\"]");
-    }
+    const auto [left, right] = tokens_of(entry, refuse);
     const auto id_of = [&](std::string_view token) {
       const uint32_t id = vocabulary_.find(token);
       if (id == kNoId) refuse("token " + quote(token) + " is not in the vocabulary");

@@ -49,53 +49,33 @@ std::vector<Part> parts_of(uint32_t len, const std::vector<RegexMatch>& matches,
   return parts;
 }
 
+// Whether a part joins the piece before it; with kMergedWithNext, the one after it.
+bool joins(SplitBehavior behavior, bool is_match, bool is_neighbour_match) {
+  if (behavior == SplitBehavior::kContiguous) return is_match == is_neighbour_match;
+  const bool merges =
+      behavior == SplitBehavior::kMergedWithPrevious || behavior == SplitBehavior::kMergedWithNext;
+  return merges && is_match && !is_neighbour_match;
+}
+
 // Turns matches and gaps into pieces; `base` is where the stretch starts in the text.
 void append_pieces(const std::vector<Part>& parts, SplitBehavior behavior, uint32_t base,
                    std::vector<Piece>* out) {
   const size_t first = out->size();
-  const auto push = [&](const Part& p) { out->push_back({base + p.begin, base + p.end}); };
-  bool previous = false;
-  switch (behavior) {
-    case SplitBehavior::kRemoved:
-      for (const Part& p : parts) {
-        if (!p.is_match) push(p);
-      }
-      break;
-    case SplitBehavior::kIsolated:
-      for (const Part& p : parts) push(p);
-      break;
-    case SplitBehavior::kContiguous:
-      for (const Part& p : parts) {
-        if (out->size() > first && p.is_match == previous) {
-          out->back().end = base + p.end;
-        } else {
-          push(p);
-        }
-        previous = p.is_match;
-      }
-      break;
-    case SplitBehavior::kMergedWithPrevious:
-      for (const Part& p : parts) {
-        if (p.is_match && !previous && out->size() > first) {
-          out->back().end = base + p.end;
-        } else {
-          push(p);
-        }
-        previous = p.is_match;
-      }
-      break;
-    case SplitBehavior::kMergedWithNext:
-      for (size_t i = parts.size(); i-- > 0;) {
-        if (parts[i].is_match && !previous && out->size() > first) {
-          out->back().begin = base + parts[i].begin;
-        } else {
-          push(parts[i]);
-        }
-        previous = parts[i].is_match;
-      }
-      std::reverse(out->begin() + static_cast<ptrdiff_t>(first), out->end());
-      break;
+  const bool is_backward = behavior == SplitBehavior::kMergedWithNext;
+  bool is_neighbour_match = false;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const Part& part = parts[is_backward ? parts.size() - 1 - i : i];
+    if (behavior == SplitBehavior::kRemoved && part.is_match) continue;
+    const Piece piece{base + part.begin, base + part.end};
+    if (out->size() > first && joins(behavior, part.is_match, is_neighbour_match)) {
+      Piece& joined = out->back();
+      joined = {std::min(joined.begin, piece.begin), std::max(joined.end, piece.end)};
+    } else {
+      out->push_back(piece);
+    }
+    is_neighbour_match = part.is_match;
   }
+  if (is_backward) std::reverse(out->begin() + static_cast<ptrdiff_t>(first), out->end());
   out->erase(std::remove_if(out->begin() + static_cast<ptrdiff_t>(first), out->end(),
                             [](const Piece& p) { return p.begin == p.end; }),
              out->end());

@@ -15,8 +15,8 @@ constexpr std::array<uint8_t, 128> kAsciiClasses = [] {
   std::array<uint8_t, 128> t{};
   for (int c = '0'; c <= '9'; ++c) t[c] = kNumber;
   for (int c = 'a'; c <= 'z'; ++c) t[c] = t[c - 0x20] = kLetter;
-  for (int c : {'\t', '\v', '\f', ' '}) t[c] = kSpace;
-  for (int c : {'\n', '\r'}) t[c] = kSpace | kNewline;
+  for (const uint8_t c : {'\t', '\v', '\f', ' '}) t[c] = kSpace;
+  for (const uint8_t c : {'\n', '\r'}) t[c] = kSpace | kNewline;
   return t;
 }();
 

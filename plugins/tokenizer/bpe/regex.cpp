@@ -49,7 +49,7 @@ std::string pcre2_message(int code) {
 RegexScratch::RegexScratch()
     : match_data_(pcre2_match_data_create(1, nullptr)),
       context_(pcre2_match_context_create(nullptr)),
-      jit_stack_(pcre2_jit_stack_create(32 * 1024, kJitStackBytes, nullptr)) {
+      jit_stack_(pcre2_jit_stack_create(size_t{32} * 1024, kJitStackBytes, nullptr)) {
   if (context_ != nullptr) {
     pcre2_set_match_limit(context_, kMaxSteps);
     if (jit_stack_ != nullptr) pcre2_jit_stack_assign(context_, nullptr, jit_stack_);
