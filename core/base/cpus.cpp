@@ -44,8 +44,7 @@ std::vector<int> allowed_cpus() {
 }
 
 std::vector<int> cores_first(const std::vector<int>& cpus, const fs::path& sysfs) {
-  std::vector<std::pair<int, int>>
-      ranked;  // how many of its core come before it, and the processor
+  std::vector<std::pair<int, int>> ranked;  // its rank within its core, and the processor
   std::vector<int> cores;
   for (const int cpu : cpus) {
     const int core = core_of(cpu, sysfs);
@@ -54,6 +53,7 @@ std::vector<int> cores_first(const std::vector<int>& cpus, const fs::path& sysfs
   }
   std::sort(ranked.begin(), ranked.end());
   std::vector<int> out;
+  out.reserve(ranked.size());
   for (const auto& [rank, cpu] : ranked) out.push_back(cpu);
   return out;
 }

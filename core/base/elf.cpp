@@ -156,34 +156,43 @@ class ElfReader {
       if (p.p_type == PT_GNU_STACK) elf_.executable_stack = (p.p_flags & PF_X) != 0;
       if (p.p_type == PT_GNU_RELRO) elf_.relro = true;
       if (p.p_type == PT_INTERP) elf_.is_program = true;
-      if (p.p_type != PT_LOAD) continue;
-      if (!inside(p.p_offset, p.p_filesz)) {
-        return bad_format("the file is cut short: it has " + std::to_string(bytes_.size()) +
-                          " bytes, its segments need " + std::to_string(p.p_offset + p.p_filesz));
-      }
-      const uint64_t end = loads_.empty() ? 0 : loads_.back().p_vaddr + loads_.back().p_memsz;
-      if (p.p_memsz < p.p_filesz || p.p_vaddr < end || p.p_vaddr > kMostAddresses ||
-          p.p_memsz > kMostAddresses ||
-          (p.p_align > 1 &&
-           (!std::has_single_bit(p.p_align) || (p.p_vaddr - p.p_offset) % p.p_align != 0))) {
-        return damaged("its segments make no sense");
-      }
-      if ((p.p_flags & PF_W) != 0 && (p.p_flags & PF_X) != 0) elf_.writable_code = true;
-      loads_.push_back(p);
+      if (p.p_type == PT_LOAD) DVT_TRY(read_load(p));
     }
     for (const Elf64_Phdr& p : headers_) {
-      const bool described =
-          p.p_type == PT_TLS || p.p_type == PT_GNU_RELRO || p.p_type == PT_DYNAMIC;
-      if (described && p.p_memsz > 0 &&
-          (p.p_filesz > p.p_memsz || !in_segment(p.p_vaddr, p.p_filesz, PF_R))) {
-        return damaged("a part that its headers describe lies outside its segments");
-      }
-      if (p.p_type == PT_TLS &&
-          (p.p_memsz > kMostAddresses ||
-           (p.p_align > 1 && (!std::has_single_bit(p.p_align) || p.p_align > 4096)))) {
-        return damaged("its thread-local segment makes no sense");
-      }
+      DVT_TRY(check_part(p));
       if (p.p_type == PT_NOTE) DVT_TRY(read_notes(p));
+    }
+    return Status::ok();
+  }
+
+  Status read_load(const Elf64_Phdr& p) {
+    if (!inside(p.p_offset, p.p_filesz)) {
+      return bad_format("the file is cut short: it has " + std::to_string(bytes_.size()) +
+                        " bytes, its segments need " + std::to_string(p.p_offset + p.p_filesz));
+    }
+    const uint64_t end = loads_.empty() ? 0 : loads_.back().p_vaddr + loads_.back().p_memsz;
+    if (p.p_memsz < p.p_filesz || p.p_vaddr < end || p.p_vaddr > kMostAddresses ||
+        p.p_memsz > kMostAddresses ||
+        (p.p_align > 1 &&
+         (!std::has_single_bit(p.p_align) || (p.p_vaddr - p.p_offset) % p.p_align != 0))) {
+      return damaged("its segments make no sense");
+    }
+    if ((p.p_flags & PF_W) != 0 && (p.p_flags & PF_X) != 0) elf_.writable_code = true;
+    loads_.push_back(p);
+    return Status::ok();
+  }
+
+  /// What the header of a part of the loaded segments says of it.
+  Status check_part(const Elf64_Phdr& p) const {
+    const bool is_part = p.p_type == PT_TLS || p.p_type == PT_GNU_RELRO || p.p_type == PT_DYNAMIC;
+    if (is_part && p.p_memsz > 0 &&
+        (p.p_filesz > p.p_memsz || !in_segment(p.p_vaddr, p.p_filesz, PF_R))) {
+      return damaged("a part that its headers describe lies outside its segments");
+    }
+    if (p.p_type == PT_TLS &&
+        (p.p_memsz > kMostAddresses ||
+         (p.p_align > 1 && (!std::has_single_bit(p.p_align) || p.p_align > 4096)))) {
+      return damaged("its thread-local segment makes no sense");
     }
     return Status::ok();
   }
@@ -296,7 +305,11 @@ class ElfReader {
     if (dynamic_.runpath) {
       DVT_TRY(elf_.runpath, name(*dynamic_.runpath));
     }
+    DVT_TRY(read_needed_versions());
+    return read_defined_versions();
+  }
 
+  Status read_needed_versions() {
     uint64_t address = dynamic_.verneed;
     for (uint64_t i = 0; i < dynamic_.n_verneed; ++i) {
       const auto need = at_address<Elf64_Verneed>(address);
@@ -316,8 +329,11 @@ class ElfReader {
       if (need->vn_next == 0) break;
       address += need->vn_next;
     }
+    return Status::ok();
+  }
 
-    address = dynamic_.verdef;
+  Status read_defined_versions() {
+    uint64_t address = dynamic_.verdef;
     for (uint64_t i = 0; i < dynamic_.n_verdef; ++i) {
       const auto def = at_address<Elf64_Verdef>(address);
       const auto aux = def ? at_address<Elf64_Verdaux>(address + def->vd_aux) : std::nullopt;

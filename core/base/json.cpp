@@ -89,10 +89,12 @@ std::string quote(std::string_view s) {
 class NodeBuilder {
  public:
   // The library wants these limits as constants; JsonLimits are checked below.
+  // NOLINTBEGIN(readability-identifier-naming): the library's names
   static constexpr size_t max_array_size = static_cast<size_t>(-1);
   static constexpr size_t max_object_size = static_cast<size_t>(-1);
   static constexpr size_t max_string_size = static_cast<size_t>(-1);
   static constexpr size_t max_key_size = static_cast<size_t>(-1);
+  // NOLINTEND(readability-identifier-naming)
 
   NodeBuilder(std::string_view text, std::shared_ptr<const std::string> source,
               const JsonLimits& limits)

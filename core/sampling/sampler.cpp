@@ -75,32 +75,35 @@ Status SamplerChain::add(std::string name, const dvt_sampler_v1* table, void* pl
           .in("sampler " + stage.name));
   stages_.push_back(std::move(stage));
   return Status::ok();
-}
+}  // NOLINT(clang-analyzer-cplusplus.NewDeleteLeaks): stages_ has the node now
 
 Status SamplerChain::check(const Node& overrides) const {
   if (overrides.is_null()) return Status::ok();
   if (!overrides.is_map())
     return invalid(std::string("the sampler parameters of a request are ") + overrides.kind_name() +
                    ", expected a map");
-  for (const auto& [key, value] : overrides.entries()) {
-    bool is_known = false;
-    std::vector<std::string> names;
-    for (const Stage& s : stages_) {
-      for (const ParamSpec& spec : s.params) names.push_back(spec.name);
-      is_known |= s.params.empty() && s.defaults->find(key) != nullptr;
-      const ParamSpec* spec = find_spec(s.params, key);
-      if (!spec) continue;
-      is_known = true;
-      Node placed = value;
-      if (!value.origin().source) placed.set_origin({std::make_shared<std::string>("request")});
-      Faults faults;
-      check_value(placed, *spec, key, faults);
-      DVT_TRY(faults.status());
-    }
-    if (!is_known)
-      return invalid("no sampler stage of this model has a parameter \"" + key + "\"" +
-                     did_you_mean(key, names) + "; add its stage to `sampler` in the config");
+  for (const auto& [key, value] : overrides.entries()) DVT_TRY(check_override(key, value));
+  return Status::ok();
+}
+
+Status SamplerChain::check_override(const std::string& key, const Node& value) const {
+  Node placed = value;
+  if (!value.origin().source) placed.set_origin({std::make_shared<std::string>("request")});
+  bool is_known = false;
+  std::vector<std::string> names;
+  for (const Stage& s : stages_) {
+    for (const ParamSpec& spec : s.params) names.push_back(spec.name);
+    is_known |= s.params.empty() && s.defaults->find(key) != nullptr;
+    const ParamSpec* spec = find_spec(s.params, key);
+    if (!spec) continue;
+    is_known = true;
+    Faults faults;
+    check_value(placed, *spec, key, faults);
+    DVT_TRY(faults.status());
   }
+  if (!is_known)
+    return invalid("no sampler stage of this model has a parameter \"" + key + "\"" +
+                   did_you_mean(key, names) + "; add its stage to `sampler` in the config");
   return Status::ok();
 }
 

@@ -51,6 +51,7 @@ class SamplerChain {
     std::vector<ParamSpec> params;
   };
   Status check(const Node& overrides) const;
+  Status check_override(const std::string& key, const Node& value) const;
   void close();
 
   std::vector<Stage> stages_;
