@@ -127,10 +127,11 @@ Result<Graph> GraphBuilder::finish() {
   return writer_.take();
 }
 
-Result<Graph> decompose(const Graph& graph, const std::vector<bool>& chosen,
-                        const OpRegistry& registry) {
+namespace {
+
+// Writes inputs, weights and states; gives the new value of each of them, kNoValue for the others.
+Result<std::vector<uint32_t>> copy_sources(const Graph& graph, GraphWriter& writer) {
   const dvt_graph g = graph.view();
-  GraphWriter writer(registry);
   std::vector<uint32_t> map(g.n_vals, kNoValue);
   for (const dvt_state_spec& spec : graph.states()) writer.add_state(spec);
   for (uint32_t v = 0; v < g.n_vals; ++v) {
@@ -143,6 +144,31 @@ Result<Graph> decompose(const Graph& graph, const std::vector<bool>& chosen,
       DVT_TRY(map[v], writer.state(name));
     }
   }
+  return map;
+}
+
+// Writes a node over new values, or its op's definition; gives its outputs.
+Result<std::vector<uint32_t>> copy_node(const Graph& graph, const dvt_node& node,
+                                        const std::vector<uint32_t>& in, bool decomposes,
+                                        const OpRegistry& registry, GraphWriter& writer) {
+  writer.scope(graph.str(node.scope));
+  const std::vector<Attr> attrs = graph.attrs_of(node);
+  const uint32_t rev = graph.view().ops[node.op].rev;
+  const OpDef* def = registry.find(graph.op_name(node), rev);
+  if (!decomposes || !def || !def->decompose)
+    return writer.emit(graph.op_name(node), rev, in, attrs);
+  OpCall call{writer, *def, in, attrs, {}};
+  for (uint32_t v : in) call.types.push_back(v == kNoValue ? ValueType{} : writer.type_of(v));
+  return def->decompose(call);
+}
+
+}  // namespace
+
+Result<Graph> decompose(const Graph& graph, const std::vector<bool>& chosen,
+                        const OpRegistry& registry) {
+  const dvt_graph g = graph.view();
+  GraphWriter writer(registry);
+  DVT_TRY(std::vector<uint32_t> map, copy_sources(graph, writer));
   for (size_t i = 0; i < graph.n_nodes(); ++i) {
     const dvt_node& node = graph.node(i);
     std::vector<uint32_t> in;
@@ -150,22 +176,11 @@ Result<Graph> decompose(const Graph& graph, const std::vector<bool>& chosen,
       const uint32_t v = graph.input(node, k);
       in.push_back(v == kNoValue ? kNoValue : map[v]);
     }
-    writer.scope(graph.str(node.scope));
-    const std::vector<Attr> attrs = graph.attrs_of(node);
-    const uint32_t rev = g.ops[node.op].rev;
-    const OpDef* def = registry.find(graph.op_name(node), rev);
-    Result<std::vector<uint32_t>> outs = internal_error("unset");
-    if (def && def->decompose && chosen[i]) {
-      OpCall call{writer, *def, in, attrs, {}};
-      for (uint32_t v : in) call.types.push_back(v == kNoValue ? ValueType{} : writer.type_of(v));
-      outs = def->decompose(call);
-    } else {
-      outs = writer.emit(graph.op_name(node), rev, in, attrs);
-    }
-    if (!outs) return outs.status();
+    DVT_TRY(const std::vector<uint32_t> outs,
+            copy_node(graph, node, in, chosen[i], registry, writer));
     for (uint32_t k = 0; k < node.n_out; ++k) {
       const uint32_t old = graph.output(node, k);
-      map[old] = (*outs)[k];
+      map[old] = outs[k];
       if (g.vals[old].name != 0)
         DVT_TRY(writer.name_value(graph.str(g.vals[old].name), map[old], g.vals[old].flags));
     }

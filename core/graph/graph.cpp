@@ -184,7 +184,7 @@ Result<std::vector<uint32_t>> GraphWriter::emit(std::string_view op, uint32_t re
                                                 const std::vector<Attr>& attrs) {
   const OpDef* def = registry_.find(op, rev);
   const std::string where(graph_.str(scope_));
-  const auto at = [&](Status s) {
+  const auto at = [&](const Status& s) {
     return s.in(where.empty() ? std::string(op) : where + ": " + std::string(op));
   };
   if (!def)
@@ -213,35 +213,42 @@ Result<std::vector<uint32_t>> GraphWriter::emit(std::string_view op, uint32_t re
   node.n_in = static_cast<uint32_t>(in.size());
   graph_.edges_.insert(graph_.edges_.end(), in.begin(), in.end());
   std::vector<uint32_t> outs;
+  outs.reserve(out_types.size());
   for (const ValueType& t : out_types) outs.push_back(add_value("", DVT_VAL_COMPUTED, t, 0));
   node.out0 = static_cast<uint32_t>(graph_.edges_.size());
   node.n_out = static_cast<uint32_t>(outs.size());
   graph_.edges_.insert(graph_.edges_.end(), outs.begin(), outs.end());
   node.attr0 = static_cast<uint32_t>(graph_.attrs_.size());
   node.n_attrs = static_cast<uint32_t>(attrs.size());
-  for (const Attr& a : attrs) {
-    graph_.attr_data_.resize((graph_.attr_data_.size() + 7) / 8 * 8);
-    dvt_attr record{intern(a.key), static_cast<uint16_t>(a.type), static_cast<uint16_t>(a.flags),
-                    graph_.attr_data_.size(), 0};
-    const auto append = [&](const void* p, size_t n, size_t size) {
-      record.n = n;
-      graph_.attr_data_.resize(record.offset + n * size);
-      if (n) std::memcpy(graph_.attr_data_.data() + record.offset, p, n * size);
-    };
-    if (a.type == DVT_ATTR_I64)
-      append(a.i64.data(), a.i64.size(), sizeof(int64_t));
-    else if (a.type == DVT_ATTR_F64)
-      append(a.f64.data(), a.f64.size(), sizeof(double));
-    else
-      append(a.str.data(), a.str.size(), 1);
-    graph_.attrs_.push_back(record);
-  }
-  for (size_t i = 0; i < in.size(); ++i)
-    if (in[i] != kNoValue && graph_.vals_[in[i]].role == DVT_VAL_WEIGHT)
-      graph_.weights_[graph_.vals_[in[i]].bind].access |=
-          def->tier == DVT_TIER_CORE && op == "embed" ? DVT_ACCESS_ROWS : DVT_ACCESS_DENSE;
+  for (const Attr& a : attrs) add_attr(a);
+  const bool takes_rows = def->tier == DVT_TIER_CORE && op == "embed";
+  mark_weights(in, takes_rows ? DVT_ACCESS_ROWS : DVT_ACCESS_DENSE);
   graph_.nodes_.push_back(node);
   return outs;
+}
+
+void GraphWriter::mark_weights(const std::vector<uint32_t>& in, uint32_t access) {
+  for (uint32_t v : in)
+    if (v != kNoValue && graph_.vals_[v].role == DVT_VAL_WEIGHT)
+      graph_.weights_[graph_.vals_[v].bind].access |= access;
+}
+
+void GraphWriter::add_attr(const Attr& a) {
+  graph_.attr_data_.resize((graph_.attr_data_.size() + 7) / 8 * 8);
+  dvt_attr record{intern(a.key), static_cast<uint16_t>(a.type), static_cast<uint16_t>(a.flags),
+                  graph_.attr_data_.size(), 0};
+  const auto append = [&](const void* p, size_t n, size_t size) {
+    record.n = n;
+    graph_.attr_data_.resize(record.offset + n * size);
+    if (n) std::memcpy(graph_.attr_data_.data() + record.offset, p, n * size);
+  };
+  if (a.type == DVT_ATTR_I64)
+    append(a.i64.data(), a.i64.size(), sizeof(int64_t));
+  else if (a.type == DVT_ATTR_F64)
+    append(a.f64.data(), a.f64.size(), sizeof(double));
+  else
+    append(a.str.data(), a.str.size(), 1);
+  graph_.attrs_.push_back(record);
 }
 
 Status GraphWriter::name_value(std::string_view name, uint32_t val, uint32_t flag) {

@@ -97,6 +97,8 @@ class GraphWriter {
 
  private:
   uint32_t add_value(std::string_view name, uint32_t role, const ValueType& type, uint32_t bind);
+  void add_attr(const Attr& a);
+  void mark_weights(const std::vector<uint32_t>& in, uint32_t access);
   const OpRegistry& registry_;
   Graph graph_;
   dvt_id scope_ = 0;
