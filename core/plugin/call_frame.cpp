@@ -13,8 +13,8 @@
 namespace dovetail::core {
 namespace {
 
-constexpr size_t kBlockBytes = 64 * 1024;
-constexpr size_t kMostText = 64 * 1024;  // of a message; a longer one is a mistake
+constexpr size_t kBlockBytes = size_t{64} * 1024;
+constexpr size_t kMostText = size_t{64} * 1024;  // of a message; a longer one is a mistake
 
 std::string_view view(dvt_str s) {
   if (s.p == nullptr) return {};

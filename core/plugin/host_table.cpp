@@ -1,7 +1,7 @@
 // No exception leaves a function here: running out of memory is DVT_ENOMEM or a null.
 #include "core/plugin/host_table.hpp"
 
-#include <cstring>
+#include <algorithm>
 #include <exception>
 #include <new>
 
@@ -112,7 +112,7 @@ dvt_code doc_where(void*, dvt_doc doc, char* out, uint64_t cap, uint64_t* need) 
     if (node != nullptr && node->origin().source != nullptr) text = node->origin().str();
     *need = text.size();
     if (text.size() > cap) return DVT_ETOOSMALL;
-    if (!text.empty()) std::memcpy(out, text.data(), text.size());
+    std::copy(text.begin(), text.end(), out);
     return DVT_OK;
   });
 }

@@ -119,26 +119,27 @@ LibraryFinder::LibraryFinder() {
   }
 }
 
-const LibraryFinder::Library* LibraryFinder::find(const std::string& name,
-                                                  const std::vector<fs::path>& own_folders) {
+fs::path LibraryFinder::path_of(const std::string& name,
+                                const std::vector<fs::path>& own_folders) const {
+  if (name.find('/') != std::string::npos) return is_here(name) ? fs::path(name) : fs::path();
   fs::path path;
   const auto look_in = [&](const std::vector<fs::path>& folders) {
     for (const fs::path& folder : folders) {
       if (path.empty() && is_here(folder / name)) path = folder / name;
     }
   };
-  if (name.find('/') != std::string::npos) {
-    if (is_here(name)) path = name;
-  } else {
-    look_in(own_folders);
-    look_in(first_);
-    if (const auto it = known_.find(name);
-        path.empty() && it != known_.end() && is_here(it->second))
-      path = it->second;
-    look_in(last_);
-  }
-  if (path.empty()) return nullptr;
+  look_in(own_folders);
+  look_in(first_);
+  if (const auto it = known_.find(name); path.empty() && it != known_.end() && is_here(it->second))
+    path = it->second;
+  look_in(last_);
+  return path;
+}
 
+const LibraryFinder::Library* LibraryFinder::find(const std::string& name,
+                                                  const std::vector<fs::path>& own_folders) {
+  const fs::path path = path_of(name, own_folders);
+  if (path.empty()) return nullptr;
   const auto [it, is_new] = seen_.try_emplace(path);
   if (is_new) {
     it->second.path = path;
@@ -156,6 +157,20 @@ const LibraryFinder::Library* LibraryFinder::find(const std::string& name,
   return &it->second;
 }
 
+void LibraryFinder::add_missing_versions(const ElfFile& file, const std::string& name,
+                                         const Library& library, std::vector<std::string>& out) {
+  if (!library.readable) return;  // dlopen will say
+  for (const ElfVersionNeed& need : file.needed_versions) {
+    if (need.library != name || need.weak) continue;
+    if (std::find(library.versions.begin(), library.versions.end(), need.version) !=
+        library.versions.end())
+      continue;
+    out.push_back("needs " + printable(need.version) + " of " + printable(name) + ", but " +
+                  library.path.string() +
+                  " is older; build the plugin on this system or update the library");
+  }
+}
+
 std::vector<std::string> LibraryFinder::missing(const ElfFile& file, const fs::path& folder) {
   const std::vector<fs::path> own = runpath_folders(file.runpath, folder);
   std::vector<std::string> out;
@@ -169,16 +184,7 @@ std::vector<std::string> LibraryFinder::missing(const ElfFile& file, const fs::p
                     "\", which is not on this system; install the package that has it");
       continue;
     }
-    if (!library->readable) continue;  // dlopen will say
-    for (const ElfVersionNeed& need : file.needed_versions) {
-      if (need.library != name || need.weak) continue;
-      if (std::find(library->versions.begin(), library->versions.end(), need.version) !=
-          library->versions.end())
-        continue;
-      out.push_back("needs " + printable(need.version) + " of " + printable(name) + ", but " +
-                    library->path.string() +
-                    " is older; build the plugin on this system or update the library");
-    }
+    add_missing_versions(file, name, *library, out);
   }
   while (!to_walk.empty()) {
     const Library& user = *to_walk.back();

@@ -31,8 +31,12 @@ class LibraryFinder {
     std::vector<std::string> versions, needed;
     std::vector<std::filesystem::path> own_folders;
   };
+  std::filesystem::path path_of(const std::string& name,
+                                const std::vector<std::filesystem::path>& own_folders) const;
   const Library* find(const std::string& name,
                       const std::vector<std::filesystem::path>& own_folders);
+  static void add_missing_versions(const ElfFile& file, const std::string& name,
+                                   const Library& library, std::vector<std::string>& out);
 
   std::map<std::string, std::filesystem::path> known_;  // loaded, or in the system's cache
   std::vector<std::filesystem::path> first_, last_;     // folders before and after known_

@@ -1,7 +1,7 @@
 // One call of boost::dll::shared_library, used in the one way that tells why it failed.
 #include "core/plugin/library.hpp"
 
-#define BOOST_DLL_USE_STD_FS
+#define BOOST_DLL_USE_STD_FS  // NOLINT(readability-identifier-naming): the library's name
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/mman.h>

@@ -10,7 +10,7 @@
 namespace dovetail::core {
 namespace {
 
-constexpr size_t kMostBytes = 16 * 1024;
+constexpr size_t kMostBytes = size_t{16} * 1024;
 constexpr size_t kMostWord = 128;
 constexpr uint32_t kNoteType = 1;
 

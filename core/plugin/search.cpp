@@ -39,7 +39,7 @@ std::string problem_of(const fs::path& path) {
   if (!fs::is_directory(status) && !fs::is_regular_file(status))
     return "is neither a folder nor a file";
   if (fs::is_directory(status)) {
-    fs::directory_iterator(path, error);
+    const fs::directory_iterator opened(path, error);
     if (error) return "cannot be read";
   }
   return {};

@@ -25,7 +25,7 @@ std::optional<Status> Verdicts::find(const std::string& sha256) const {
   if (!folder_) return std::nullopt;
   const auto file = File::open(file_of(sha256));
   if (!file) return std::nullopt;
-  const Result<std::string> text = (*file)->read_all(64 * 1024);
+  const Result<std::string> text = (*file)->read_all(uint64_t{64} * 1024);
   if (!text) return std::nullopt;
   if (*text == kGood) return Status::ok();
   if (!text->starts_with(kBad)) return std::nullopt;
