@@ -29,19 +29,22 @@ def raw_logits(ids, *options):
 class WeightFormats(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.ids = weight_formats.tokenize(DOVETAIL, DEMO, TEXT)
+        cls.dovetail = weight_formats.Dovetail(DOVETAIL, DEMO, [])
+        cls.ids = cls.dovetail.tokenize(TEXT)
 
     def test_quality(self):
-        result = weight_formats.measure(DOVETAIL, DEMO, TEXT, ["int8", "int4q", "int4"], 128, 1)
-        self.assertEqual(result["stored"]["kl"], 0)
+        rows = [weight_formats.Row(f, [f"backend.weights={f}"]) for f in ("int8", "int4q", "int4")]
+        result = weight_formats.measure(self.dovetail, TEXT, rows, 128, 1)
+        stored = result[weight_formats.STORED.name]
+        self.assertEqual(stored["kl"], 0)
         self.assertLessEqual(result["int8"]["kl"], 0.002)
         self.assertGreaterEqual(result["int8"]["same_top"], 0.95)
         for f in ("int4q", "int4"):
             self.assertLessEqual(result[f]["kl"], 0.08, f)
             self.assertGreater(result[f]["kl"], result["int8"]["kl"], f)
         # A block of 32 takes 33 bytes in int8 and 18 in int4; as stored it takes 64.
-        self.assertAlmostEqual(result["int8"]["bytes"] / result["stored"]["bytes"], 33 / 64, delta=0.01)
-        self.assertAlmostEqual(result["int4"]["bytes"] / result["stored"]["bytes"], 18 / 64, delta=0.01)
+        self.assertAlmostEqual(result["int8"]["bytes"] / stored["bytes"], 33 / 64, delta=0.01)
+        self.assertAlmostEqual(result["int4"]["bytes"] / stored["bytes"], 18 / 64, delta=0.01)
 
     def test_the_same_bytes_however_the_work_is_cut(self):
         for f in ("int8", "int4", "int4q"):
@@ -56,16 +59,16 @@ class WeightFormats(unittest.TestCase):
 
     def test_the_reference_computes_with_the_same_numbers(self):
         for f in ("int8", "int4", "int4q"):
-            cpu = weight_formats.logits(DOVETAIL, DEMO, self.ids, f, [])
-            reference = weight_formats.logits(DOVETAIL, DEMO, self.ids, f, ["--set", "backend.plugin=reference"])
+            cpu = self.dovetail.logits(self.ids, [f"backend.weights={f}"])
+            reference = self.dovetail.logits(self.ids, [f"backend.weights={f}", "backend.plugin=reference"])
             sums = weight_formats.Sums()
-            sums.add(reference, cpu, self.ids)
+            sums.add([weight_formats.Stored(row) for row in reference], cpu, self.ids)
             # The reference does not quantise activations: that is all there is between them.
             self.assertLessEqual(sums.result()["kl"], 0.002, f)
             self.assertGreaterEqual(sums.result()["same_top"], 0.95, f)
 
     def test_classes(self):
-        plan = lambda w: weight_formats.weight_bytes(DOVETAIL, DEMO, w, [])
+        plan = lambda w: self.dovetail.weight_bytes([f"backend.weights={w}"])
         mixed = plan("{default: int4, embed: int8}")
         self.assertTrue(plan("int4") < mixed < plan("int8"))
 
