@@ -162,18 +162,23 @@ def check_same_model(dovetail, rows):
     return n_weights
 
 
-def measure(dovetail, text, rows, window, windows):
-    """{name: result} of the weights as stored and of every row."""
-    n_weights = check_same_model(dovetail, rows)
-    ids = dovetail.tokenize(text)
+def parts_of(ids, window, windows):
+    """The windows of a text, each announced as its turn comes."""
     parts = [ids[i:i + window] for i in range(0, len(ids) - 1, window)][:windows]
     parts = [p for p in parts if len(p) > 1]
     if not parts:
         raise Failed("the text has fewer than two tokens")
-    rows = [STORED, *rows]
-    sums = [Sums() for _ in rows]
     for done, part in enumerate(parts):
         print(f"window {done + 1} of {len(parts)}", file=sys.stderr)
+        yield part
+
+
+def measure(dovetail, text, rows, window, windows):
+    """{name: result} of the weights as stored and of every row."""
+    n_weights = check_same_model(dovetail, rows)
+    rows = [STORED, *rows]
+    sums = [Sums() for _ in rows]
+    for part in parts_of(dovetail.tokenize(text), window, windows):
         stored = [Stored(r) for r in dovetail.logits(part, STORED.settings)]
         for row, s in zip(rows, sums):
             s.add(stored, dovetail.logits(part, row.settings), part)
