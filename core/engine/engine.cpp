@@ -4,6 +4,33 @@
 #include <utility>
 
 namespace dovetail::core {
+namespace {
+
+// What was held back of a text that ends: a possible stop string, half a character.
+std::string rest_of_text(Request& r) {
+  if (!r.detokenizer || r.stop->stopped()) return {};
+  std::string rest;
+  if (Result<std::string_view> tail = r.detokenizer->flush()) rest = r.stop->feed(*tail);
+  rest += r.stop->flush();
+  r.text += rest;
+  return rest;
+}
+
+Completion completion_of(Request& r) {
+  Completion c;
+  c.id = r.id;
+  c.tokens.assign(r.tokens.begin() + static_cast<std::ptrdiff_t>(r.n_prompt), r.tokens.end());
+  c.text = std::move(r.text);
+  c.finish = r.finish;
+  c.error = std::move(r.error);
+  c.seed = r.sampler ? r.sampler->seed() : 0;
+  c.n_prompt = r.n_prompt;
+  c.n_preempted = r.n_preempted;
+  c.times = r.times;
+  return c;
+}
+
+}  // namespace
 
 Engine::Step::Step(const SchedulerLimits& limits, size_t n_groups)
     : buffers(limits.max_batch_tokens, limits.max_seqs, n_groups),
@@ -195,24 +222,9 @@ void Engine::collect_done() {
       if (!r->is_done()) finish(*r, FinishReason::kCancelled);
   }
   for (std::unique_ptr<Request>& r : scheduler_.take_done(cache_)) {
-    std::string rest;  // what was held back: a possible stop string, half a character
-    if (r->detokenizer && !r->stop->stopped()) {
-      if (Result<std::string_view> tail = r->detokenizer->flush()) rest = r->stop->feed(*tail);
-      rest += r->stop->flush();
-      r->text += rest;
-    }
+    const std::string rest = rest_of_text(*r);
     if (r->sink) r->sink({r->id, std::nullopt, rest, r->finish});
-    Completion c;
-    c.id = r->id;
-    c.tokens.assign(r->tokens.begin() + static_cast<std::ptrdiff_t>(r->n_prompt), r->tokens.end());
-    c.text = std::move(r->text);
-    c.finish = r->finish;
-    c.error = std::move(r->error);
-    c.seed = r->sampler ? r->sampler->seed() : 0;
-    c.n_prompt = r->n_prompt;
-    c.n_preempted = r->n_preempted;
-    c.times = r->times;
-    completions_.push_back(std::move(c));
+    completions_.push_back(completion_of(*r));
   }
 }
 

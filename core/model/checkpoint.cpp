@@ -29,6 +29,44 @@ uint64_t element_bytes(std::string_view format) {
   return 0;
 }
 
+Status bad_tensor(const TensorInfo& info, const std::string& what) {
+  return bad_format(info.source->name() + ": tensor \"" + info.name + "\" " + what);
+}
+
+// A tensor as a format plugin gave it, checked against its file.
+Result<TensorInfo> info_of(const dvt_tensor& t, const std::string& format_name) {
+  TensorInfo info;
+  info.name = text_of(t.name);
+  info.format = text_of(t.format);
+  const File* file = HostScope::file_of(t.file);
+  if (!file)
+    return internal_error("format \"" + format_name + "\" gave tensor \"" + info.name +
+                          "\" without a file");
+  info.source = file;
+  info.offset = t.offset;
+  if (t.ndim > DVT_MAX_DIMS)
+    return bad_tensor(info,
+                      "has " + std::to_string(t.ndim) + " dimensions, at most 6 are possible");
+  info.shape.assign(t.shape, t.shape + t.ndim);
+  if (t.offset > file->size() || t.bytes > file->size() - t.offset)
+    return bad_tensor(info, "ends at byte " + std::to_string(t.offset + t.bytes) +
+                                ", the file has " + std::to_string(file->size()) +
+                                "; download incomplete?");
+  if (element_bytes(info.format) != 0) {
+    const std::optional<uint64_t> need = plain_bytes(info.format, info.shape);
+    if (!need || *need != t.bytes)
+      return bad_tensor(
+          info, "has " + std::to_string(t.bytes) + " bytes, its shape and format " + info.format +
+                    " need " +
+                    (need ? std::to_string(*need) : std::string("more than there can be")));
+  }
+  if (!plain_bytes("u8", info.shape))
+    return bad_tensor(info, "has a shape whose size overflows 64 bits");
+  DVT_TRY(const std::span<const std::byte> mapped, file->map());
+  info.bytes = mapped.subspan(t.offset, t.bytes);
+  return info;
+}
+
 }  // namespace
 
 std::optional<uint64_t> plain_bytes(std::string_view format, const std::vector<int64_t>& shape) {
@@ -132,35 +170,9 @@ Status Checkpoint::read_tensors() {
   DVT_TRY(again.check(format_->tensors(reader_, again.get(), raw.data(), raw.size(), &n)));
   raw.resize(std::min<size_t>(raw.size(), n));
   for (const dvt_tensor& t : raw) {
-    TensorInfo info;
-    info.name = text_of(t.name);
-    info.format = text_of(t.format);
-    const File* file = HostScope::file_of(t.file);
-    if (!file)
-      return internal_error("format \"" + format_name_ + "\" gave tensor \"" + info.name +
-                            "\" without a file");
-    info.source = file;
-    info.offset = t.offset;
-    const auto at = [&info](const std::string& what) {
-      return bad_format(info.source->name() + ": tensor \"" + info.name + "\" " + what);
-    };
-    if (t.ndim > DVT_MAX_DIMS)
-      return at("has " + std::to_string(t.ndim) + " dimensions, at most 6 are possible");
-    info.shape.assign(t.shape, t.shape + t.ndim);
-    if (t.offset > file->size() || t.bytes > file->size() - t.offset)
-      return at("ends at byte " + std::to_string(t.offset + t.bytes) + ", the file has " +
-                std::to_string(file->size()) + "; download incomplete?");
-    if (element_bytes(info.format) != 0) {
-      const std::optional<uint64_t> need = plain_bytes(info.format, info.shape);
-      if (!need || *need != t.bytes)
-        return at("has " + std::to_string(t.bytes) + " bytes, its shape and format " + info.format +
-                  " need " +
-                  (need ? std::to_string(*need) : std::string("more than there can be")));
-    }
-    if (!plain_bytes("u8", info.shape)) return at("has a shape whose size overflows 64 bits");
-    DVT_TRY(const std::span<const std::byte> mapped, file->map());
-    info.bytes = mapped.subspan(t.offset, t.bytes);
-    if (!by_name_.emplace(info.name, tensors_.size()).second) return at("is there twice");
+    DVT_TRY(TensorInfo info, info_of(t, format_name_));
+    if (!by_name_.emplace(info.name, tensors_.size()).second)
+      return bad_tensor(info, "is there twice");
     tensors_.push_back(std::move(info));
   }
   return Status::ok();

@@ -54,6 +54,7 @@ struct OutFile {
 Result<std::vector<OutFile>> lay_out(const std::vector<Item>& items, const dvt_format_v1& writer,
                                      void* self, uint64_t max_bytes) {
   std::vector<dvt_tensor> tensors;
+  tensors.reserve(items.size());
   for (const Item& i : items) tensors.push_back(i.tensor);
   std::vector<OutFile> files;
   dvt_file_sink sink{};

@@ -102,7 +102,7 @@ Status RepackCache::map(const fs::path& path) {
   DVT_TRY(const Node header, read_header(path));
   DVT_TRY(file_, File::open(path));
   const Node* items = header.is_map() ? header.find("items") : nullptr;
-  const Status damaged = bad_format(path.string() + ": damaged");
+  Status damaged = bad_format(path.string() + ": damaged");
   if (!items || !items->is_list() || items->items().size() != sizes_.size()) return damaged;
   offsets_.clear();
   uint64_t end = 0;

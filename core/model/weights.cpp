@@ -48,7 +48,8 @@ Status check_classes(const std::vector<dvt_weight_use>& uses, const WeightFormat
   std::set<std::string> classes;
   for (const dvt_weight_use& use : uses)
     if (is_matrix(use)) classes.emplace(class_of(text_of(use.name)));
-  for (const auto& [pattern, format] : formats.by_class) {
+  for (const auto& entry : formats.by_class) {
+    const std::string& pattern = entry.first;
     const bool is_used = std::any_of(uses.begin(), uses.end(), [&](const dvt_weight_use& use) {
       return is_matrix(use) && text_of(use.name).find(pattern) != std::string_view::npos;
     });
@@ -138,6 +139,24 @@ std::vector<RepackCache::Item> Weights::packed_items() const {
   return out;
 }
 
+Status Weights::pack_group(size_t i, size_t end, const dvt_backend_v1& backend, void* context,
+                           CallFrame& call) {
+  const dvt_weight_plan& plan = plans_[i];
+  DVT_TRY(Buffer buffer, make_buffer(uses_[i], plan.bytes, plan.align));
+  std::vector<dvt_bytes> bytes;
+  std::vector<Buffer> copies;
+  for (size_t k = i; k < end; ++k) {
+    DVT_TRY(const std::span<const std::byte> source, aligned_source(k, copies));
+    bytes.push_back({source.data(), source.size()});
+  }
+  DVT_TRY(call.check(backend.pack(context, call, &uses_[i], bytes.data(), bytes.size(),
+                                  buffer.get(), plan.bytes))
+              .in(std::string(text_of(uses_[i].name))));
+  packed_.emplace_back(buffer.get(), plan.bytes);
+  buffers_.push_back(std::move(buffer));
+  return Status::ok();
+}
+
 Status Weights::load(const dvt_backend_v1& backend, void* context, const RepackCache& cache,
                      const uint32_t* cancel, const ProgressFn& progress) {
   uint64_t done = 0;
@@ -157,18 +176,7 @@ Status Weights::load(const dvt_backend_v1& backend, void* context, const RepackC
       if (cache.is_open()) {
         packed_.push_back(cache.find(packed_.size()));
       } else {
-        DVT_TRY(Buffer buffer, make_buffer(uses_[i], plan.bytes, plan.align));
-        std::vector<dvt_bytes> bytes;
-        std::vector<Buffer> copies;
-        for (size_t k = i; k < end; ++k) {
-          DVT_TRY(const std::span<const std::byte> source, aligned_source(k, copies));
-          bytes.push_back({source.data(), source.size()});
-        }
-        DVT_TRY(call.check(backend.pack(context, call, &uses_[i], bytes.data(), bytes.size(),
-                                        buffer.get(), plan.bytes))
-                    .in(name));
-        packed_.emplace_back(buffer.get(), plan.bytes);
-        buffers_.push_back(std::move(buffer));
+        DVT_TRY(pack_group(i, end, backend, context, call));
       }
       DVT_TRY(
           call.check(backend.bind(context, call, &uses_[i], end - i, &plan, packed_.back().data()))

@@ -80,6 +80,9 @@ class Weights {
   Status check_kept(size_t i) const;
   /// One past the last weight of the plan group that begins at i: they stand together, in order.
   size_t group_end(size_t i) const;
+  /// Packs the group of weights [i, end), whose plan says so, to the end of packed_.
+  Status pack_group(size_t i, size_t end, const dvt_backend_v1& backend, void* context,
+                    CallFrame& call);
   static Result<Buffer> make_buffer(const dvt_weight_use& use, uint64_t bytes, uint64_t align);
   /// Whether the stored tensor begins at a multiple of its elements' size; files need not keep to that.
   bool is_aligned(size_t i) const;
