@@ -14,10 +14,10 @@ Value dict_get(Interpreter& in, const Value& self, const Args& args) {
   return value == nullptr ? bound.value_or(1, Value::none()) : *value;
 }
 
-template <DictView::Part Part>
+template <DictView::Part kPart>
 Value dict_part(Interpreter&, const Value& self, const Args& args) {
   const Bound bound("this method", args, {});
-  return Value::dict_view({self, Part});
+  return Value::dict_view({self, kPart});
 }
 
 Value copy(Interpreter&, const Value& self, const Args& args) {

@@ -25,36 +25,36 @@ Value list_of(const Value& self, std::vector<SourcedText> parts, Budget& budget)
   return Value::list(std::move(items), budget);
 }
 
-template <SourcedText (*Map)(const SourcedText&, Budget&)>
+template <SourcedText (*kMap)(const SourcedText&, Budget&)>
 Value mapped(Interpreter& in, const Value& self, const Args& args) {
   const Bound bound("this method", args, {});
-  return like(self, Map(self.text(), in.budget()));
+  return like(self, kMap(self.text(), in.budget()));
 }
 
-template <Side S>
+template <Side kSide>
 Value method_strip(Interpreter&, const Value& self, const Args& args) {
   const Bound bound("strip", args, {"chars"});
   std::optional<std::string_view> chars;
   if (bound.has(0)) chars = bound.string(0, "");
-  return like(self, strip(self.text(), chars, S));
+  return like(self, strip(self.text(), chars, kSide));
 }
 
-template <bool FromRight>
+template <bool kFromRight>
 Value method_split(Interpreter& in, const Value& self, const Args& args) {
-  const Bound bound(FromRight ? "rsplit" : "split", args, {"sep", "maxsplit"});
+  const Bound bound(kFromRight ? "rsplit" : "split", args, {"sep", "maxsplit"});
   const int64_t max = bound.integer(1, -1);
   Budget& budget = in.budget();
   if (!bound.has(0)) {
     return list_of(self,
-                   FromRight ? split_space_right(self.text(), max, budget)
-                             : split_space(self.text(), max, budget),
+                   kFromRight ? split_space_right(self.text(), max, budget)
+                              : split_space(self.text(), max, budget),
                    budget);
   }
   const std::string_view separator = bound.string(0, "");
   if (separator.empty()) fail("empty separator");
   return list_of(self,
-                 FromRight ? split_at_right(self.text(), separator, max, budget)
-                           : split_at(self.text(), separator, max, budget),
+                 kFromRight ? split_at_right(self.text(), separator, max, budget)
+                            : split_at(self.text(), separator, max, budget),
                  budget);
 }
 
@@ -63,18 +63,18 @@ Value method_splitlines(Interpreter& in, const Value& self, const Args& args) {
   return list_of(self, split_lines(self.text(), bound.flag(0, false), in.budget()), in.budget());
 }
 
-template <bool FromRight>
+template <bool kFromRight>
 Value method_partition(Interpreter& in, const Value& self, const Args& args) {
-  const Bound bound(FromRight ? "rpartition" : "partition", args, {"sep"}, 1);
+  const Bound bound(kFromRight ? "rpartition" : "partition", args, {"sep"}, 1);
   const SourcedText& text = self.text();
   const std::string_view separator = bound.string(0, "");
   if (separator.empty()) fail("empty separator");
-  const size_t at = FromRight ? find_last(text.bytes(), separator, in.budget())
-                              : find_bytes(text.bytes(), separator);
+  const size_t at = kFromRight ? find_last(text.bytes(), separator, in.budget())
+                               : find_bytes(text.bytes(), separator);
   std::vector<Value> parts;
   if (at == std::string_view::npos) {
     parts = {like(self, text), like(self, {}), like(self, {})};
-    if (FromRight) std::swap(parts[0], parts[2]);
+    if (kFromRight) std::swap(parts[0], parts[2]);
   } else {
     const size_t end = at + separator.size();
     parts = {like(self, text.slice(0, at)), like(self, text.slice(at, end)),
@@ -122,13 +122,13 @@ Part part_of(Interpreter& in, const Value& self, const Bound& bound, size_t firs
   return {get_slice(self, start, end, Value::none(), in.budget()).text(), at};
 }
 
-template <bool AtEnd>
+template <bool kAtEnd>
 Value method_startswith(Interpreter& in, const Value& self, const Args& args) {
-  const Bound bound(AtEnd ? "endswith" : "startswith", args, {"prefix", "start", "end"}, 1);
+  const Bound bound(kAtEnd ? "endswith" : "startswith", args, {"prefix", "start", "end"}, 1);
   const Part part = part_of(in, self, bound, 1);
   const std::string_view s = part.text.bytes();
   const auto matches = [&](std::string_view x) {
-    return AtEnd ? s.ends_with(x) : s.starts_with(x);
+    return kAtEnd ? s.ends_with(x) : s.starts_with(x);
   };
   if (!bound.at(0).is(Kind::kTuple)) return Value::boolean(matches(bound.string(0, "")));
   for (const Value& choice : bound.at(0).items()) {
@@ -138,15 +138,15 @@ Value method_startswith(Interpreter& in, const Value& self, const Args& args) {
   return Value::boolean(false);
 }
 
-template <bool FromRight, bool MustBeThere>
+template <bool kFromRight, bool kMustBeThere>
 Value method_find(Interpreter& in, const Value& self, const Args& args) {
   const Bound bound("find", args, {"sub", "start", "end"}, 1);
   const Part part = part_of(in, self, bound, 1);
   const std::string_view s = part.text.bytes();
   const std::string_view what = bound.string(0, "");
-  const size_t at = FromRight ? find_last(s, what, in.budget()) : find_bytes(s, what);
+  const size_t at = kFromRight ? find_last(s, what, in.budget()) : find_bytes(s, what);
   if (at == s.npos) {
-    if (MustBeThere) fail("substring not found");
+    if (kMustBeThere) fail("substring not found");
     return Value::integer(int64_t{-1});
   }
   return Value::integer(part.start + static_cast<int64_t>(count_chars(s.substr(0, at))));
@@ -158,12 +158,12 @@ Value method_count(Interpreter& in, const Value& self, const Args& args) {
   return Value::integer(count_occurrences(part.text.bytes(), bound.string(0, "")));
 }
 
-template <bool (*Is)(char32_t)>
+template <bool (*kIs)(char32_t)>
 Value all_chars(Interpreter&, const Value& self, const Args& args) {
   const Bound bound("this method", args, {});
   const std::string_view s = self.bytes();
   for (size_t pos = 0; pos < s.size();) {
-    if (!Is(next_char(s, pos))) return Value::boolean(false);
+    if (!kIs(next_char(s, pos))) return Value::boolean(false);
   }
   return Value::boolean(!s.empty());
 }
@@ -183,12 +183,12 @@ Value method_islower(Interpreter&, const Value& self, const Args& args) {
   return Value::boolean(has_lower_only(self.bytes()));
 }
 
-template <char Align>
+template <char kAlign>
 Value method_justify(Interpreter& in, const Value& self, const Args& args) {
   const Bound bound("this method", args, {"width", "fillchar"}, 1);
   const SourcedText fill = bound.given(1) ? bound.text(1) : SourcedText(" ");
   if (count_chars(fill.bytes()) != 1) fail("the fill character must be exactly one character long");
-  return like(self, justify(self.text(), bound.integer(0, 0), fill, Align, in.budget()));
+  return like(self, justify(self.text(), bound.integer(0, 0), fill, kAlign, in.budget()));
 }
 
 Value method_zfill(Interpreter& in, const Value& self, const Args& args) {

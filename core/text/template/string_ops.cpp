@@ -7,7 +7,7 @@
 namespace dovetail::core::jinja {
 namespace {
 
-constexpr size_t npos = std::string_view::npos;
+constexpr size_t kNpos = std::string_view::npos;
 
 // One call of `piece_of(c, pos)` per code point gives what stands for it, from the same source.
 template <class PieceOf>
@@ -65,7 +65,7 @@ SourcedText strip(const SourcedText& text, std::optional<std::string_view> chars
   const std::string_view s = text.bytes();
   const auto goes = [&](size_t begin, size_t end) {
     if (!chars) return is_space_at(s, begin);
-    return find_bytes(*chars, s.substr(begin, end - begin)) != npos;
+    return find_bytes(*chars, s.substr(begin, end - begin)) != kNpos;
   };
   size_t begin = 0;
   size_t end = s.size();
@@ -123,7 +123,7 @@ std::vector<SourcedText> split_at(const SourcedText& text, std::string_view sepa
   size_t begin = 0;
   while (max_splits < 0 || static_cast<int64_t>(parts.size()) < max_splits) {
     const size_t at = find_bytes(text.bytes(), separator, begin);
-    if (at == npos) break;
+    if (at == kNpos) break;
     add_part(parts, text, begin, at, budget);
     begin = at + separator.size();
   }
@@ -137,7 +137,7 @@ std::vector<SourcedText> split_at_right(const SourcedText& text, std::string_vie
   size_t end = text.size();
   while (max_splits < 0 || static_cast<int64_t>(parts.size()) < max_splits) {
     const size_t at = find_last(std::string_view(text.bytes()).substr(0, end), separator, budget);
-    if (at == npos) break;
+    if (at == kNpos) break;
     add_part(parts, text, at + separator.size(), end, budget);
     end = at;
   }
@@ -171,7 +171,7 @@ SourcedText replace(const SourcedText& text, std::string_view old, const Sourced
     size_t at = begin;
     if (!old.empty()) {
       at = find_bytes(s, old, begin);
-      if (at == npos) break;
+      if (at == kNpos) break;
     } else if (n > 0) {  // an empty text stands before every character and at the end
       if (begin >= s.size()) break;
       next_char(s, at);
@@ -259,18 +259,19 @@ SourcedText justify(const SourcedText& text, int64_t width, const SourcedText& f
 }
 
 size_t find_last(std::string_view s, std::string_view what, Budget& budget) {
-  if (what.size() > s.size()) return npos;
+  if (what.size() > s.size()) return kNpos;
   for (size_t at = s.size() - what.size() + 1; at-- > 0;) {
     if (s.compare(at, what.size(), what) == 0) return at;
     budget.step(1 + what.size() / 256);
   }
-  return npos;
+  return kNpos;
 }
 
 int64_t count_occurrences(std::string_view s, std::string_view what) {
   if (what.empty()) return static_cast<int64_t>(count_chars(s)) + 1;
   int64_t n = 0;
-  for (size_t at = find_bytes(s, what); at != npos; at = find_bytes(s, what, at + what.size())) ++n;
+  for (size_t at = find_bytes(s, what); at != kNpos; at = find_bytes(s, what, at + what.size()))
+    ++n;
   return n;
 }
 

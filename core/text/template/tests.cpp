@@ -9,10 +9,10 @@
 namespace dovetail::core::jinja {
 namespace {
 
-template <bool (*Is)(const Value&)>
+template <bool (*kIs)(const Value&)>
 bool plain(Interpreter&, const Value& v, const Args& args) {
   const Bound bound("this test", args, {});
-  return Is(v);
+  return kIs(v);
 }
 
 bool is_defined(const Value& v) {
@@ -87,10 +87,10 @@ bool test_divisibleby(Interpreter& in, const Value& v, const Args& args) {
   return leaves_remainder(in, v, bound.at(0), 0);
 }
 
-template <CompareOp Op>
+template <CompareOp kOp>
 bool compares(Interpreter& in, const Value& v, const Args& args) {
   const Bound bound("this test", args, {"other"}, 1);
-  return compare(Op, v, bound.at(0), in.budget());
+  return compare(kOp, v, bound.at(0), in.budget());
 }
 
 // Identity: of what has no identity here (strings, lists), equality of the same kind.
