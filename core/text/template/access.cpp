@@ -138,7 +138,7 @@ Value get_attribute(const Value& object, std::string_view name, Budget& budget) 
     return Value::undefined("access to attribute '" + std::string(name) + "' of '" +
                             object.type_name() + "' object is unsafe");
   }
-  const Value own = type_attribute(object, name);
+  Value own = type_attribute(object, name);
   if (!is_missing(own)) return own;
   if (object.is(Kind::kDict)) {
     if (const Value* value = object.as_dict().find(name)) return *value;

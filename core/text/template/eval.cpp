@@ -153,6 +153,7 @@ Value Interpreter::eval_filter(const FilterExpr& e, const ScopePtr& scope,
                                const Value* block_text) {
   Value subject;
   if (e.subject == nullptr) {
+    // NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): only a filter of a block has no subject
     subject = *block_text;
   } else if (block_text != nullptr) {
     subject = eval_filter(static_cast<const FilterExpr&>(*e.subject), scope, block_text);

@@ -22,7 +22,7 @@ Value filter_default(Interpreter&, const Value& v, const Args& args) {
 Value filter_attr(Interpreter& in, const Value& v, const Args& args) {
   const Bound bound("attr", args, {"name"}, 1);
   if (v.is(Kind::kDict)) {  // attributes only, never items
-    const Value method = find_method(v, bound.string(0, ""));
+    Value method = find_method(v, bound.string(0, ""));
     if (!method.is_undefined()) return method;
     return Value::undefined("'dict object' has no attribute '" + std::string(bound.string(0, "")) +
                             "'");
@@ -43,7 +43,7 @@ Value truncated(double d, const Value& fallback) {
 
 Value filter_int(Interpreter&, const Value& v, const Args& args) {
   const Bound bound("int", args, {"default", "base"});
-  const Value fallback = bound.value_or(0, Value::integer(int64_t{0}));
+  Value fallback = bound.value_or(0, Value::integer(int64_t{0}));
   if (v.is_undefined()) fail(v.reason());
   if (v.is(Kind::kBool)) return Value::integer(v.as_int());
   if (v.is_integer()) return v;
@@ -51,7 +51,7 @@ Value filter_int(Interpreter&, const Value& v, const Args& args) {
   if (!v.is_string()) return fallback;
   const int64_t base = bound.integer(1, 10);
   if (base != 0 && (base < 2 || base > 36)) return fallback;
-  const Value exact = parse_integer(v.bytes(), static_cast<int>(base));
+  Value exact = parse_integer(v.bytes(), static_cast<int>(base));
   if (!exact.is_undefined()) return exact;
   const Value real = parse_float(v.bytes());
   return real.is_undefined() ? fallback : truncated(real.as_float(), fallback);
@@ -59,7 +59,7 @@ Value filter_int(Interpreter&, const Value& v, const Args& args) {
 
 Value filter_float(Interpreter&, const Value& v, const Args& args) {
   const Bound bound("float", args, {"default"});
-  const Value fallback = bound.value_or(0, Value::number(0));
+  Value fallback = bound.value_or(0, Value::number(0));
   if (v.is_undefined()) fail(v.reason());
   if (v.is_number()) return Value::number(real_of(v));
   if (!v.is_string()) return fallback;

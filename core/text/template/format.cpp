@@ -58,8 +58,8 @@ std::string grouped(const std::string& digits) {
   return out + digits.substr(whole);
 }
 
-void write_number(bool is_negative, std::string prefix, std::string digits, const Field& field,
-                  TextBuilder& out) {
+void write_number(bool is_negative, const std::string& prefix, std::string digits,
+                  const Field& field, TextBuilder& out) {
   if (field.group_thousands) digits = grouped(digits);
   const std::string sign = is_negative ? "-" : field.sign == '-' ? "" : std::string(1, field.sign);
   write_field(SourcedText(sign + prefix), SourcedText(std::move(digits)),
