@@ -51,7 +51,7 @@ class Node {
   int64_t as_int() const;
   double as_float() const;
   const std::string& as_string() const;
-  const std::vector<Node>& items() const;    // of a list
+  const std::vector<Node>& items() const;  // of a list
   std::vector<Node>& items();
   const std::vector<Entry>& entries() const;  // of a map, in file order
   std::vector<Entry>& entries();              // drops the map's index: keys may change

@@ -58,8 +58,8 @@ class [[nodiscard]] Status {
 template <class T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : value_(std::move(value)) {}             // NOLINT(google-explicit-constructor)
-  Result(Status status) : status_(std::move(status)) {}     // NOLINT(google-explicit-constructor)
+  Result(T value) : value_(std::move(value)) {}          // NOLINT(google-explicit-constructor)
+  Result(Status status) : status_(std::move(status)) {}  // NOLINT(google-explicit-constructor)
   Result(Code code, std::string message) : status_(code, std::move(message)) {}
 
   bool is_ok() const { return value_.has_value(); }
@@ -78,13 +78,25 @@ class [[nodiscard]] Result {
   Status status_;
 };
 
-inline Status invalid(std::string message) { return {Code::kInvalid, std::move(message)}; }
-inline Status unsupported(std::string message) { return {Code::kUnsupported, std::move(message)}; }
-inline Status bad_format(std::string message) { return {Code::kFormat, std::move(message)}; }
-inline Status io_error(std::string message) { return {Code::kIo, std::move(message)}; }
-inline Status internal_error(std::string message) { return {Code::kInternal, std::move(message)}; }
+inline Status invalid(std::string message) {
+  return {Code::kInvalid, std::move(message)};
+}
+inline Status unsupported(std::string message) {
+  return {Code::kUnsupported, std::move(message)};
+}
+inline Status bad_format(std::string message) {
+  return {Code::kFormat, std::move(message)};
+}
+inline Status io_error(std::string message) {
+  return {Code::kIo, std::move(message)};
+}
+inline Status internal_error(std::string message) {
+  return {Code::kInternal, std::move(message)};
+}
 
-inline Status status_of(const Status& s) { return s; }
+inline Status status_of(const Status& s) {
+  return s;
+}
 template <class T>
 Status status_of(const Result<T>& r) {
   return r.status();
@@ -96,14 +108,14 @@ Status status_of(const Result<T>& r) {
 // DVT_TRY(declaration, expr) declares a variable from a Result, or returns its Status
 #define DVT_TRY(...) DVT_TRY_PICK_(__VA_ARGS__, DVT_TRY_VALUE_, DVT_TRY_STATUS_, )(__VA_ARGS__)
 #define DVT_TRY_PICK_(a, b, name, ...) name
-#define DVT_TRY_STATUS_(expr)                                            \
-  do {                                                                   \
-    if (auto dvt_status_ = (expr); !dvt_status_.is_ok())                 \
-      return ::dovetail::core::status_of(dvt_status_);                   \
+#define DVT_TRY_STATUS_(expr)                            \
+  do {                                                   \
+    if (auto dvt_status_ = (expr); !dvt_status_.is_ok()) \
+      return ::dovetail::core::status_of(dvt_status_);   \
   } while (false)
 #define DVT_TRY_VALUE_(decl, expr) DVT_TRY_VALUE_2_(decl, expr, __LINE__)
 #define DVT_TRY_VALUE_2_(decl, expr, line) DVT_TRY_VALUE_3_(decl, expr, line)
-#define DVT_TRY_VALUE_3_(decl, expr, line)                                        \
-  auto dvt_result_##line = (expr);                                                \
-  if (!dvt_result_##line.is_ok()) return dvt_result_##line.status();              \
+#define DVT_TRY_VALUE_3_(decl, expr, line)                           \
+  auto dvt_result_##line = (expr);                                   \
+  if (!dvt_result_##line.is_ok()) return dvt_result_##line.status(); \
   decl = std::move(dvt_result_##line).value()

@@ -37,27 +37,27 @@ struct Cli {
 
 /// Options that every command with a model takes.
 struct ModelOptions {
-  std::string config;             // file, folder, or empty for the embedded model
+  std::string config;                        // file, folder, or empty for the embedded model
   std::string default_config = "demo.yaml";  // what empty means, in the folder of configs
-  std::vector<std::string> sets;  // key=value
+  std::vector<std::string> sets;             // key=value
   bool json = false;
 
   /// Adds CONFIG (a positional, required or not), --set and --json.
   void add_to(CLI::App& command, bool config_required, bool with_json = true);
 };
 
-void add_run_commands(Cli& cli);       // run, chat
-void add_chat_command(Cli& cli);       // chat, called by add_run_commands
-void add_text_commands(Cli& cli);      // tokenize, train-tokenizer
-void add_logits_command(Cli& cli);     // logits
-void add_quantize_command(Cli& cli);   // quantize
-void add_inspect_commands(Cli& cli);   // inspect, plan
-void add_bench_command(Cli& cli);      // bench
-void add_demo_commands(Cli& cli);      // demo tokens|next|cache|fast
-void add_plugin_commands(Cli& cli);    // plugins list|inspect|explain
-void add_config_commands(Cli& cli);    // config check|show|schema
-void add_cache_commands(Cli& cli);     // cache ls|clear
-void add_completion_command(Cli& cli); // completion bash|zsh|fish
+void add_run_commands(Cli& cli);        // run, chat
+void add_chat_command(Cli& cli);        // chat, called by add_run_commands
+void add_text_commands(Cli& cli);       // tokenize, train-tokenizer
+void add_logits_command(Cli& cli);      // logits
+void add_quantize_command(Cli& cli);    // quantize
+void add_inspect_commands(Cli& cli);    // inspect, plan
+void add_bench_command(Cli& cli);       // bench
+void add_demo_commands(Cli& cli);       // demo tokens|next|cache|fast
+void add_plugin_commands(Cli& cli);     // plugins list|inspect|explain
+void add_config_commands(Cli& cli);     // config check|show|schema
+void add_cache_commands(Cli& cli);      // cache ls|clear
+void add_completion_command(Cli& cli);  // completion bash|zsh|fish
 
 /// Takes integers from 0 to `most`. Without it CLI11 takes what is beyond 64 bits for the nearest that is not.
 CLI::Validator integer_up_to(uint64_t most);

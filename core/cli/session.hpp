@@ -27,9 +27,11 @@ namespace dovetail::core {
 class Runtime {
  public:
   /// Reads the config, finds its plugins, checks every key against what they declare.
-  static Result<std::unique_ptr<Runtime>> open(const std::string& program, const ModelOptions& options);
+  static Result<std::unique_ptr<Runtime>> open(const std::string& program,
+                                               const ModelOptions& options);
   /// No config: what is installed.
-  static Result<std::unique_ptr<Runtime>> open_plugins_only(const std::string& program, const std::vector<std::string>& paths = {});
+  static Result<std::unique_ptr<Runtime>> open_plugins_only(
+      const std::string& program, const std::vector<std::string>& paths = {});
 
   const Node& config() const { return config_; }
   const std::string& config_name() const { return config_name_; }  // as the user would name it
@@ -65,7 +67,8 @@ struct SessionOptions {
 
 class Session {
  public:
-  static Result<std::unique_ptr<Session>> open(const std::string& program, const ModelOptions& options,
+  static Result<std::unique_ptr<Session>> open(const std::string& program,
+                                               const ModelOptions& options,
                                                const SessionOptions& session = {});
 
   Runtime& runtime() { return *runtime_; }

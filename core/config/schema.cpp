@@ -65,13 +65,15 @@ Section backend() {
       {key("plugin", Type::kString, "backend plugin"),
        in_forms(key("weights", Type::kString, "weight format, or a map of tensor class to format"),
                 ParamSpec::kOne | ParamSpec::kMap),
-       at_least(key("threads", Type::kInt, "threads of the host's pool, default: all processors"), 1),
+       at_least(key("threads", Type::kInt, "threads of the host's pool, default: all processors"),
+                1),
        key("pin", Type::kBool, "keep each of these threads on one processor"),
        key("huge_pages", Type::kBool,
            "move mapped weights to 2 MiB pages in the background while memory allows"),
-       at_least(key("weight_cache_gib", Type::kInt,
-                    "size of the folder that keeps packed weights for the next start; 0 keeps none"),
-                0)},
+       at_least(
+           key("weight_cache_gib", Type::kInt,
+               "size of the folder that keeps packed weights for the next start; 0 keeps none"),
+           0)},
       "backend",
       "plugin"};
 }

@@ -35,11 +35,11 @@ struct Settings {
     PluginUse plugin;
     std::string weights;  // a format's name; empty: as stored
     std::map<std::string, std::string>
-        class_weights;  // tensor class to format; wins over `weights`
+        class_weights;           // tensor class to format; wins over `weights`
     std::string weights_origin;  // "c.yaml:4:12: backend.weights", for messages
     std::optional<int32_t> n_threads;
-    bool pin = false;        // the pool's threads stay on one processor each
-    bool huge_pages = true;  // mapped weights move to 2 MiB pages
+    bool pin = false;              // the pool's threads stay on one processor each
+    bool huge_pages = true;        // mapped weights move to 2 MiB pages
     int32_t weight_cache_gib = 0;  // bound of the cache of packed weights; 0: none
   };
   struct KvCache {

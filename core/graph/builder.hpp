@@ -14,7 +14,8 @@ class GraphBuilder {
   /// Shape of a checkpoint tensor by canonical name, or a Status that says it is missing.
   using WeightShape = std::function<Result<std::vector<int64_t>>(std::string_view name)>;
 
-  GraphBuilder(const OpRegistry& registry, WeightShape weight_shape, const std::vector<dvt_state_spec>& states);
+  GraphBuilder(const OpRegistry& registry, WeightShape weight_shape,
+               const std::vector<dvt_state_spec>& states);
   const dvt_builder_v1* table() const { return &table_; }
   const Status& status() const { return status_; }
   /// The finished graph, or the first failure.
@@ -32,6 +33,7 @@ class GraphBuilder {
 };
 
 /// The same graph with every node i for which chosen[i] is set replaced by its op's definition.
-Result<Graph> decompose(const Graph& graph, const std::vector<bool>& chosen, const OpRegistry& registry);
+Result<Graph> decompose(const Graph& graph, const std::vector<bool>& chosen,
+                        const OpRegistry& registry);
 
 }  // namespace dovetail::core

@@ -87,7 +87,8 @@ class GraphWriter {
   Result<uint32_t> state(std::string_view slot);
   void scope(std::string_view path) { scope_ = intern(path); }
   dvt_id current_scope() const { return scope_; }
-  Result<std::vector<uint32_t>> emit(std::string_view op, uint32_t rev, const std::vector<uint32_t>& in,
+  Result<std::vector<uint32_t>> emit(std::string_view op, uint32_t rev,
+                                     const std::vector<uint32_t>& in,
                                      const std::vector<Attr>& attrs);
   Status name_value(std::string_view name, uint32_t val, uint32_t flag);  // DVT_VALF_*
   ValueType type_of(uint32_t val) const { return graph_.type_of(val); }
@@ -107,7 +108,9 @@ class GraphWriter {
 };
 
 /// A fixed size, or a symbol of the graph's string table.
-inline dvt_dim fixed_dim(int64_t value) { return {value, 0, 0}; }
+inline dvt_dim fixed_dim(int64_t value) {
+  return {value, 0, 0};
+}
 bool same_dim(const dvt_dim& a, const dvt_dim& b);
 
 }  // namespace dovetail::core

@@ -27,7 +27,7 @@ struct OpCall {
   const OpDef& def;
   const std::vector<uint32_t>& in;  // values; kNoValue = absent
   const std::vector<Attr>& attrs;
-  std::vector<ValueType> types;     // of in
+  std::vector<ValueType> types;  // of in
 
   bool has(size_t i) const { return i < in.size() && in[i] != kNoValue; }
   const Attr* attr(std::string_view key) const;

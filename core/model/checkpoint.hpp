@@ -36,7 +36,8 @@ class Checkpoint {
  public:
   /// Opens a folder, or one file of it. `formats` are the plugins to ask, in order.
   /// errors   kIo: no such folder. kUnsupported: no format knows it. kFormat: damaged.
-  static Result<std::unique_ptr<Checkpoint>> open(const std::string& path, const std::vector<std::string>& formats,
+  static Result<std::unique_ptr<Checkpoint>> open(const std::string& path,
+                                                  const std::vector<std::string>& formats,
                                                   PluginRegistry& plugins);
   /// A model without files.
   static std::unique_ptr<Checkpoint> none();

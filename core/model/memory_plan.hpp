@@ -12,9 +12,9 @@ namespace dovetail::core {
 
 struct MemoryPlan {
   struct Item {
-    std::string name;    // "weights, mapped"
+    std::string name;  // "weights, mapped"
     uint64_t bytes = 0;
-    std::string detail;  // "310 tensors, read from the file where they lie"
+    std::string detail;      // "310 tensors, read from the file where they lie"
     bool is_private = true;  // counts against free memory; mapped files do not
   };
   std::vector<Item> items;
@@ -22,7 +22,7 @@ struct MemoryPlan {
   uint64_t n_tokens = 0;         // that the cache holds
   uint64_t available = 0;        // memory that this process may still take
   uint64_t max_context = 0;      // tokens that would fit
-  uint64_t promoted_bytes = 0;   // of the mapped ones, that move to 2 MiB pages while the model runs
+  uint64_t promoted_bytes = 0;  // of the mapped ones, that move to 2 MiB pages while the model runs
 
   uint64_t private_bytes() const;
   uint64_t mapped_bytes() const;

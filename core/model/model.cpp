@@ -19,7 +19,8 @@ struct KvDtype {
   std::string_view name;
   uint32_t dtype;
 };
-constexpr KvDtype kKvDtypes[] = {{"float32", DVT_F32}, {"bf16", DVT_BF16}, {"f16", DVT_F16}, {"int8", DVT_I8_SCALED}};
+constexpr KvDtype kKvDtypes[] = {
+    {"float32", DVT_F32}, {"bf16", DVT_BF16}, {"f16", DVT_F16}, {"int8", DVT_I8_SCALED}};
 
 std::string kv_dtype_name(uint32_t dtype) {
   for (const KvDtype& d : kKvDtypes)
@@ -35,16 +36,19 @@ const Node* find_string(const Node& map, std::string_view key) {
 // Weights keep the type they are stored in, so the config's dtype decides nothing; but one that
 // nobody knows means a config of something else. `dtype` is the newer name and wins.
 Status check_dtype(const Node& config) {
-  static constexpr std::string_view kKnown[] = {"auto",    "float32", "float", "float16", "half", "bfloat16",
-                                                "float64", "double",  "float8_e4m3fn", "float8_e5m2"};
+  static constexpr std::string_view kKnown[] = {"auto",          "float32",    "float",   "float16",
+                                                "half",          "bfloat16",   "float64", "double",
+                                                "float8_e4m3fn", "float8_e5m2"};
   const Node* text = config.find("text_config");
   for (const Node* map : {&config, text && text->is_map() ? text : nullptr})
     for (const char* key : {"dtype", "torch_dtype"}) {
       const Node* dtype = map ? map->find(key) : nullptr;
       if (!dtype || dtype->is_null()) continue;
-      std::string_view name = dtype->is_string() ? std::string_view(dtype->as_string()) : std::string_view();
+      std::string_view name =
+          dtype->is_string() ? std::string_view(dtype->as_string()) : std::string_view();
       if (name.starts_with("torch.")) name.remove_prefix(6);
-      if (std::find(std::begin(kKnown), std::end(kKnown), name) != std::end(kKnown)) return Status::ok();
+      if (std::find(std::begin(kKnown), std::end(kKnown), name) != std::end(kKnown))
+        return Status::ok();
       return bad_format(dtype->origin().str() + ": \"" + key + "\" is " + describe_value(*dtype) +
                         ", expected auto, float32, float16, bfloat16 or another type of torch");
     }
@@ -59,7 +63,8 @@ Result<std::unique_ptr<Model>> Model::load(const ModelLoad& in) {
   if (in.settings.model.path.empty()) {
     model->checkpoint_ = Checkpoint::none();
   } else {
-    DVT_TRY(model->checkpoint_, Checkpoint::open(in.settings.model.path, in.settings.model.formats, in.plugins));
+    DVT_TRY(model->checkpoint_,
+            Checkpoint::open(in.settings.model.path, in.settings.model.formats, in.plugins));
   }
   DVT_TRY(model->open_architecture(in));
   DVT_TRY(model->build_graph(in));
@@ -71,7 +76,8 @@ Result<std::unique_ptr<Model>> Model::load(const ModelLoad& in) {
   model->warn_of_unused_tensors();
   DVT_TRY(model->memory_.check());
   if (model->memory_.mapped_bytes() > model->memory_.available)
-    log_warn("memory", "the weights are " + bytes_text(model->memory_.mapped_bytes()) + ", " + bytes_text(model->memory_.available) +
+    log_warn("memory", "the weights are " + bytes_text(model->memory_.mapped_bytes()) + ", " +
+                           bytes_text(model->memory_.available) +
                            " is free: they will be read from the disk again and again");
   DVT_TRY(model->load_weights(in));
   if (model->promotes_) model->promotion_.start(model->weights_.streamed(model->repack_cache_));
@@ -94,7 +100,8 @@ Status Model::open_architecture(const ModelLoad& in) {
     config_ = &model_config_;
   }
   if (!config_->is_map() && !in.settings.model.path.empty())
-    return bad_format(in.settings.model.path + ": config.json is " + config_->kind_name() + ", expected a map");
+    return bad_format(in.settings.model.path + ": config.json is " + config_->kind_name() +
+                      ", expected a map");
   if (config_->is_map() && !in.settings.model.path.empty()) DVT_TRY(check_dtype(*config_));
   LoadedPlugin* plugin = nullptr;
   if (!wanted.empty()) {
@@ -103,14 +110,18 @@ Status Model::open_architecture(const ModelLoad& in) {
     const Node* type = find_string(*config_, "model_type");
     if (!type)
       return in.settings.model.path.empty()
-                 ? invalid("model.path is missing, and so is model.arch for a model without a checkpoint")
-                 : bad_format(in.settings.model.path + ": config.json names no \"model_type\"; set model.arch");
+                 ? invalid(
+                       "model.path is missing, and so is model.arch for a model without a "
+                       "checkpoint")
+                 : bad_format(in.settings.model.path +
+                              ": config.json names no \"model_type\"; set model.arch");
     DVT_TRY(plugin, in.plugins.find_by_key("arch", type->as_string()));
     wanted = type->as_string();
   }
   arch_name_ = wanted;
   arch_table_ = plugin->interface<dvt_arch_v1>("dovetail.arch/1");
-  if (!arch_table_) return unsupported("plugin \"" + wanted + "\" has no interface dovetail.arch/1");
+  if (!arch_table_)
+    return unsupported("plugin \"" + wanted + "\" has no interface dovetail.arch/1");
   if (const auto* own = plugin->interface<dvt_op_set_v1>("dovetail.op/1"))
     for (uint32_t i = 0; i < own->n_ops; ++i) {
       DVT_TRY(in.ops.add_plugin_op(own->ops[i]));
@@ -125,7 +136,8 @@ Status Model::open_architecture(const ModelLoad& in) {
   CallFrame call;
   const Status opened = call.check(arch_table_->open(plugin->self, call, &open, &arch_)).in(wanted);
   // What an architecture finds wrong is in the checkpoint's files, if there are any.
-  if (opened.code() == Code::kInvalid && !in.settings.model.path.empty()) return bad_format(opened.message());
+  if (opened.code() == Code::kInvalid && !in.settings.model.path.empty())
+    return bad_format(opened.message());
   DVT_TRY(opened);
   info_.struct_size = sizeof info_;
   DVT_TRY(call.check(arch_table_->info(arch_, call, &info_)));
@@ -142,12 +154,14 @@ Status Model::open_architecture(const ModelLoad& in) {
 Status Model::build_graph(const ModelLoad& in) {
   const auto shape = [this](std::string_view name) -> Result<std::vector<int64_t>> {
     const TensorInfo* t = checkpoint_->find(name);
-    if (!t) return bad_format("weight \"" + std::string(name) + "\" is missing from the checkpoint");
+    if (!t)
+      return bad_format("weight \"" + std::string(name) + "\" is missing from the checkpoint");
     return t->shape;
   };
   GraphBuilder builder(in.ops, shape, states_);
   CallFrame call;
-  const Status built = call.check(arch_table_->build(arch_, call, builder.table(), abi_text("main")));
+  const Status built =
+      call.check(arch_table_->build(arch_, call, builder.table(), abi_text("main")));
   if (!builder.status().is_ok()) return builder.status().in(arch_name_);
   DVT_TRY(built.in(arch_name_));
   DVT_TRY(graph_, builder.finish());
@@ -186,14 +200,17 @@ void Model::warn_of_unused_tensors() const {
 
 Status Model::open_backend(const ModelLoad& in) {
   const PluginUse& use = in.settings.backend.plugin;
-  DVT_TRY(LoadedPlugin* plugin, in.plugins.load("backend", use.name));
+  DVT_TRY(LoadedPlugin * plugin, in.plugins.load("backend", use.name));
   backend_name_ = use.name;
   backend_file_ = plugin->file;
   backend_table_ = plugin->interface<dvt_backend_v1>("dovetail.backend/1");
-  if (!backend_table_) return unsupported("plugin \"" + use.name + "\" has no interface dovetail.backend/1");
+  if (!backend_table_)
+    return unsupported("plugin \"" + use.name + "\" has no interface dovetail.backend/1");
   backend_options_ = use.params;
   CallFrame call;
-  DVT_TRY(call.check(backend_table_->open(plugin->self, call, 0, doc_handle(backend_options_), &backend_)).in("backend " + use.name));
+  DVT_TRY(call.check(backend_table_->open(plugin->self, call, 0, doc_handle(backend_options_),
+                                          &backend_))
+              .in("backend " + use.name));
   backend_info_.struct_size = sizeof backend_info_;
   DVT_TRY(call.check(backend_table_->info(backend_, call, &backend_info_)));
   variant_ = text_of(backend_info_.variant);
@@ -205,11 +222,13 @@ Status Model::open_backend(const ModelLoad& in) {
   bool any = false;
   for (size_t i = 0; i < verdicts.size(); ++i) {
     const dvt_node& node = graph_.node(i);
-    const std::string op(graph_.op_name(node)), scope(graph_.str(node.scope)), reason(text_of(verdicts[i].reason));
+    const std::string op(graph_.op_name(node)), scope(graph_.str(node.scope)),
+        reason(text_of(verdicts[i].reason));
     const OpDef* def = in.ops.find(op, view.ops[node.op].rev);
     const bool native = verdicts[i].level == DVT_NATIVE || verdicts[i].level == DVT_SLOW;
     if (!native && !(def && def->decompose))
-      return unsupported(scope + ": op \"" + op + "\" cannot run on backend \"" + use.name + "\": " + reason);
+      return unsupported(scope + ": op \"" + op + "\" cannot run on backend \"" + use.name +
+                         "\": " + reason);
     chosen[i] = !native;
     any = any || !native;
     placements_.push_back({scope, op, native, reason});
@@ -237,23 +256,27 @@ Status Model::plan(const ModelLoad& in) {
   if (s.max_seq_len) {
     max_seq_len_ = *s.max_seq_len;
     if (max_seq_len_ > info_.max_seq_len)
-      return invalid("context is " + std::to_string(max_seq_len_) + ", the model was made for at most " + std::to_string(info_.max_seq_len));
+      return invalid("context is " + std::to_string(max_seq_len_) +
+                     ", the model was made for at most " + std::to_string(info_.max_seq_len));
   }
   kv_dtype_ = weights_.is_float32() ? uint32_t{DVT_F32} : backend_info_.kv_dtype;
   for (const KvDtype& d : kKvDtypes)
     if (s.kv_cache.dtype == d.name) kv_dtype_ = d.dtype;
-  block_len_ = static_cast<uint32_t>(s.kv_cache.block_len.value_or(static_cast<int32_t>(backend_info_.preferred_page_len)));
+  block_len_ = static_cast<uint32_t>(
+      s.kv_cache.block_len.value_or(static_cast<int32_t>(backend_info_.preferred_page_len)));
   n_slots_ = static_cast<uint32_t>(s.scheduler.max_seqs);
   const auto n_tokens = static_cast<uint64_t>(s.kv_cache.max_tokens.value_or(max_seq_len_));
   n_blocks_ = blocks_for(n_tokens, block_len_) + (s.kv_cache.max_tokens ? 0 : n_slots_ - 1);
   for (const dvt_state_spec& spec : states_) {
-    const bool known = std::any_of(cache_groups_.begin(), cache_groups_.end(), [&](const CacheGroup& g) { return g.number == spec.group; });
+    const bool known = std::any_of(cache_groups_.begin(), cache_groups_.end(),
+                                   [&](const CacheGroup& g) { return g.number == spec.group; });
     if (spec.kind != DVT_STATE_FIXED && !known) cache_groups_.push_back({spec.group, spec.rate});
   }
 
   observed_ = in.observed;
   if (in.observe_layers)
-    for (uint32_t i = 0; i < info_.n_layers; ++i) observed_.push_back("layer_out." + std::to_string(i));
+    for (uint32_t i = 0; i < info_.n_layers; ++i)
+      observed_.push_back("layer_out." + std::to_string(i));
   for (const std::string& name : observed_) observed_views_.push_back(abi_text(name));
   compile_options_.struct_size = sizeof compile_options_;
   compile_options_.max_tokens = static_cast<uint32_t>(s.scheduler.max_batch_tokens);
@@ -265,44 +288,63 @@ Status Model::plan(const ModelLoad& in) {
   const dvt_graph view = graph_.view();
   uint64_t per_block = 0, per_slot = 0, workspace = 0;
   CallFrame call;
-  DVT_TRY(call.check(backend_table_->estimate(backend_, call, &view, &compile_options_, kv_dtype_, block_len_, &per_block, &per_slot, &workspace)));
-  const uint64_t logits = uint64_t{compile_options_.max_rows} * static_cast<uint64_t>(info_.vocab_size) * sizeof(float);
+  DVT_TRY(call.check(backend_table_->estimate(backend_, call, &view, &compile_options_, kv_dtype_,
+                                              block_len_, &per_block, &per_slot, &workspace)));
+  const uint64_t logits =
+      uint64_t{compile_options_.max_rows} * static_cast<uint64_t>(info_.vocab_size) * sizeof(float);
   memory_.bytes_per_token = per_block / block_len_;
   memory_.n_tokens = uint64_t{n_blocks_} * block_len_;
   memory_.available = available_memory();
   if (weights_.mapped_bytes() > 0)
-    memory_.items.push_back({"weights, mapped", weights_.mapped_bytes(), weights_.formats_text(true) + ", read from the file where they lie", false});
-  if (weights_.packed_bytes() > 0) memory_.items.push_back({"weights, repacked", weights_.packed_bytes(), weights_.formats_text(false) + ", in the layout of " + backend_name_});
+    memory_.items.push_back({"weights, mapped", weights_.mapped_bytes(),
+                             weights_.formats_text(true) + ", read from the file where they lie",
+                             false});
+  if (weights_.packed_bytes() > 0)
+    memory_.items.push_back({"weights, repacked", weights_.packed_bytes(),
+                             weights_.formats_text(false) + ", in the layout of " + backend_name_});
   memory_.items.push_back({"KV cache", per_block * n_blocks_,
-                           std::to_string(memory_.n_tokens) + " tokens at " + bytes_text(memory_.bytes_per_token) + " (" +
+                           std::to_string(memory_.n_tokens) + " tokens at " +
+                               bytes_text(memory_.bytes_per_token) + " (" +
                                kv_dtype_name(kv_dtype_) + ")"});
-  if (per_slot > 0) memory_.items.push_back({"fixed states", per_slot * n_slots_, std::to_string(n_slots_) + " sequences"});
-  memory_.items.push_back({"workspace", workspace + logits, "steps of up to " + std::to_string(compile_options_.max_tokens) + " tokens, " +
-                                                                std::to_string(n_slots_) + " rows of logits"});
+  if (per_slot > 0)
+    memory_.items.push_back(
+        {"fixed states", per_slot * n_slots_, std::to_string(n_slots_) + " sequences"});
+  memory_.items.push_back({"workspace", workspace + logits,
+                           "steps of up to " + std::to_string(compile_options_.max_tokens) +
+                               " tokens, " + std::to_string(n_slots_) + " rows of logits"});
   const uint64_t fixed = memory_.private_bytes() - per_block * n_blocks_;
   if (s.backend.huge_pages && has_huge_pages())
     for (const Promotion::Range& r : weights_.streamed({})) memory_.promoted_bytes += r.bytes;
-  promotes_ = s.backend.huge_pages && has_huge_pages() &&
-              memory_.private_bytes() + memory_.promoted_bytes + Promotion::kReserve <= memory_.available;
+  promotes_ =
+      s.backend.huge_pages && has_huge_pages() &&
+      memory_.private_bytes() + memory_.promoted_bytes + Promotion::kReserve <= memory_.available;
   if (!promotes_) memory_.promoted_bytes = 0;
-  memory_.max_context = memory_.available > fixed && memory_.bytes_per_token > 0
-                            ? std::min<uint64_t>((memory_.available - fixed) / memory_.bytes_per_token, static_cast<uint64_t>(info_.max_seq_len))
-                            : static_cast<uint64_t>(memory_.available > fixed ? info_.max_seq_len : 0);
+  memory_.max_context =
+      memory_.available > fixed && memory_.bytes_per_token > 0
+          ? std::min<uint64_t>((memory_.available - fixed) / memory_.bytes_per_token,
+                               static_cast<uint64_t>(info_.max_seq_len))
+          : static_cast<uint64_t>(memory_.available > fixed ? info_.max_seq_len : 0);
   return Status::ok();
 }
 
 Status Model::load_weights(const ModelLoad& in) {
   const std::optional<std::filesystem::path> folder = RepackCache::default_folder();
-  if (folder) repack_cache_ = RepackCache(*folder, static_cast<uint64_t>(in.settings.backend.weight_cache_gib) << 30);
+  if (folder)
+    repack_cache_ =
+        RepackCache(*folder, static_cast<uint64_t>(in.settings.backend.weight_cache_gib) << 30);
   repack_cache_.open(weights_.packed_items(), backend_file_);
   DVT_TRY(weights_.load(*backend_table_, backend_, repack_cache_, in.cancel, in.progress));
-  const Status stored = repack_cache_.store(weights_.packed(), in.settings.model.path, in.cancel, in.progress);
+  const Status stored =
+      repack_cache_.store(weights_.packed(), in.settings.model.path, in.cancel, in.progress);
   if (stored.code() == Code::kCancelled) return stored;
-  if (!stored.is_ok()) log_warn("cache", stored.message() + "; the weights are packed again next time");
+  if (!stored.is_ok())
+    log_warn("cache", stored.message() + "; the weights are packed again next time");
   CallFrame call(in.cancel);
-  DVT_TRY(call.check(backend_table_->alloc_states(backend_, call, states_.data(), states_.size(), kv_dtype_, block_len_, n_blocks_, n_slots_)));
+  DVT_TRY(call.check(backend_table_->alloc_states(backend_, call, states_.data(), states_.size(),
+                                                  kv_dtype_, block_len_, n_blocks_, n_slots_)));
   const dvt_graph view = graph_.view();
-  return call.check(backend_table_->compile(backend_, call, &view, &compile_options_, &program_)).in("backend " + backend_name_);
+  return call.check(backend_table_->compile(backend_, call, &view, &compile_options_, &program_))
+      .in("backend " + backend_name_);
 }
 
 Status Model::open_tokenizer(const ModelLoad& in) {
@@ -320,9 +362,10 @@ Status Model::open_tokenizer(const ModelLoad& in) {
     DVT_TRY(definition, checkpoint_->document("tokenizer"));
   }
   if (!definition) return Status::ok();  // ids only; whoever needs text says so
-  DVT_TRY(LoadedPlugin* plugin, in.plugins.load("tokenizer", s.plugin.name));
+  DVT_TRY(LoadedPlugin * plugin, in.plugins.load("tokenizer", s.plugin.name));
   const auto* table = plugin->interface<dvt_tokenizer_v1>("dovetail.tokenizer/1");
-  if (!table) return unsupported("plugin \"" + s.plugin.name + "\" has no interface dovetail.tokenizer/1");
+  if (!table)
+    return unsupported("plugin \"" + s.plugin.name + "\" has no interface dovetail.tokenizer/1");
   DVT_TRY(tokenizer_, Tokenizer::open(table, plugin->self, *definition, dir, s.plugin.params));
   return Status::ok();
 }
@@ -339,7 +382,8 @@ Status Model::read_text_settings(const ModelLoad& in) {
   } else {
     DVT_TRY(chat_template_, checkpoint_->text_file("chat_template.jinja"));
     if (!chat_template_)
-      if (const Node* t = find_string(tokenizer_config_, "chat_template")) chat_template_ = t->as_string();
+      if (const Node* t = find_string(tokenizer_config_, "chat_template"))
+        chat_template_ = t->as_string();
   }
   DVT_TRY(const Node* generation, checkpoint_->document("generation"));
   const Node* eos = generation ? generation->find("eos_token_id") : nullptr;
@@ -362,21 +406,25 @@ Status Model::read_text_settings(const ModelLoad& in) {
   return Status::ok();
 }
 
-Status Model::forward(const dvt_batch& batch, std::span<float> logits, std::span<const dvt_output> more) {
+Status Model::forward(const dvt_batch& batch, std::span<float> logits,
+                      std::span<const dvt_output> more) {
   std::vector<dvt_output> outs(more.begin(), more.end());
   outs.push_back({abi_text("logits"), logits.data(), logits.size_bytes()});
   DVT_TRY(const uint64_t ticket, submit(batch, outs, nullptr));
   return wait(ticket);
 }
 
-Result<uint64_t> Model::submit(const dvt_batch& batch, std::span<const dvt_output> outs, const dvt_sampling* sampling) {
+Result<uint64_t> Model::submit(const dvt_batch& batch, std::span<const dvt_output> outs,
+                               const dvt_sampling* sampling) {
   CallFrame call(cancel_);
   uint64_t ticket = 0;
-  DVT_TRY(call.check(backend_table_->submit(program_, call, &batch, outs.data(), outs.size(), sampling, &ticket)));
+  DVT_TRY(call.check(
+      backend_table_->submit(program_, call, &batch, outs.data(), outs.size(), sampling, &ticket)));
   return ticket;
 }
 
-Result<uint64_t> Model::submit_argmax(const dvt_batch& batch, std::span<int32_t> ids, std::span<const uint32_t> allowed) {
+Result<uint64_t> Model::submit_argmax(const dvt_batch& batch, std::span<int32_t> ids,
+                                      std::span<const uint32_t> allowed) {
   const dvt_output out{abi_text("ids"), ids.data(), ids.size_bytes()};
   dvt_sampling sampling{};
   sampling.struct_size = sizeof sampling;
@@ -395,15 +443,18 @@ Model::Flops Model::linear_flops() const {
   for (size_t i = 0; i < graph_.n_nodes(); ++i) {
     const dvt_node& node = graph_.node(i);
     if (graph_.op_name(node) != "linear") continue;
-    const std::vector<dvt_dim> weight = graph_.type_of(graph_.input(node, 1)).dims, y = graph_.type_of(graph_.output(node, 0)).dims;
-    const uint64_t flops = 2 * static_cast<uint64_t>(weight[0].value) * static_cast<uint64_t>(weight[1].value);
+    const std::vector<dvt_dim> weight = graph_.type_of(graph_.input(node, 1)).dims,
+                               y = graph_.type_of(graph_.output(node, 0)).dims;
+    const uint64_t flops =
+        2 * static_cast<uint64_t>(weight[0].value) * static_cast<uint64_t>(weight[1].value);
     (graph_.str(y[0].sym) == "R" ? out.per_row : out.per_token) += flops;
   }
   return out;
 }
 
 Result<double> Model::read_bandwidth(const void* p, uint64_t bytes) {
-  if (!DVT_HAS(backend_table_, read_bandwidth)) return unsupported("backend \"" + backend_name_ + "\" does not measure bandwidth");
+  if (!DVT_HAS(backend_table_, read_bandwidth))
+    return unsupported("backend \"" + backend_name_ + "\" does not measure bandwidth");
   CallFrame call(cancel_);
   double seconds = 0;
   DVT_TRY(call.check(backend_table_->read_bandwidth(backend_, call, p, bytes, &seconds)));

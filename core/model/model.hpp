@@ -58,10 +58,12 @@ class Model {
   ///
   /// threads  one call at a time
   /// errors   kCancelled, and what the backend reports
-  Status forward(const dvt_batch& batch, std::span<float> logits, std::span<const dvt_output> more = {});
+  Status forward(const dvt_batch& batch, std::span<float> logits,
+                 std::span<const dvt_output> more = {});
   /// Starts a batch; `outs` are filled when its ticket has been waited for. Batches run in order.
   /// Everything given stays as it is until then. `sampling` may be null.
-  Result<uint64_t> submit(const dvt_batch& batch, std::span<const dvt_output> outs, const dvt_sampling* sampling);
+  Result<uint64_t> submit(const dvt_batch& batch, std::span<const dvt_output> outs,
+                          const dvt_sampling* sampling);
   /// Whether submit() returns before the work is done.
   bool is_async() const { return (backend_info_.flags & DVT_DEVF_ASYNC) != 0; }
   /// Starts a batch whose argmax ids come with the ticket; no logits are copied. `allowed` is a mask of
@@ -142,7 +144,7 @@ class Model {
   Weights weights_;
   RepackCache repack_cache_;
   bool promotes_ = false;  // weights move to 2 MiB pages once they are loaded
-  Promotion promotion_;  // stops before the checkpoint's files close
+  Promotion promotion_;    // stops before the checkpoint's files close
   dvt_compile_options compile_options_{};
   std::vector<std::string> observed_;
   std::vector<dvt_str> observed_views_;

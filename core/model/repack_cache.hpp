@@ -42,7 +42,8 @@ class RepackCache {
   /// Keeps nothing.
   RepackCache() = default;
   /// `folder` is made when something is written.
-  RepackCache(std::filesystem::path folder, uint64_t max_bytes) : folder_(std::move(folder)), max_bytes_(max_bytes) {}
+  RepackCache(std::filesystem::path folder, uint64_t max_bytes)
+      : folder_(std::move(folder)), max_bytes_(max_bytes) {}
   /// $XDG_CACHE_HOME/dovetail/weights or ~/.cache/dovetail/weights; nothing if there is no home.
   static std::optional<std::filesystem::path> default_folder();
 
@@ -57,8 +58,8 @@ class RepackCache {
   uint64_t offset(size_t i) const { return offsets_[i]; }
   /// Writes what open() did not find.
   /// errors   kIo: the disk is full, the folder cannot be written. kCancelled. Nothing is left behind.
-  Status store(const std::vector<std::span<const std::byte>>& packed, const std::string& model, const uint32_t* cancel,
-               const ProgressFn& progress);
+  Status store(const std::vector<std::span<const std::byte>>& packed, const std::string& model,
+               const uint32_t* cancel, const ProgressFn& progress);
 
   static std::vector<Entry> list(const std::filesystem::path& folder);
   /// Removes every file of the cache; gives the bytes freed.

@@ -35,12 +35,14 @@ class Weights {
   Weights& operator=(const Weights&) = delete;
 
   /// Asks the backend for a plan of every weight of the graph. Pure: nothing is read.
-  Status plan(const Graph& graph, const Checkpoint& checkpoint, const WeightFormats& formats, const dvt_backend_v1& backend, void* context);
+  Status plan(const Graph& graph, const Checkpoint& checkpoint, const WeightFormats& formats,
+              const dvt_backend_v1& backend, void* context);
   /// The packed weights of the plan, in its order, for the cache.
   std::vector<RepackCache::Item> packed_items() const;
   /// Does what was planned, with packed weights from the cache if it is open. Buffers live as long as this
   /// object, and so must the cache.
-  Status load(const dvt_backend_v1& backend, void* context, const RepackCache& cache, const uint32_t* cancel, const ProgressFn& progress);
+  Status load(const dvt_backend_v1& backend, void* context, const RepackCache& cache,
+              const uint32_t* cancel, const ProgressFn& progress);
   /// What load() packed, in the order of packed_items().
   const std::vector<std::span<const std::byte>>& packed() const { return packed_; }
 

@@ -27,8 +27,8 @@ struct SearchOptions {
   std::vector<std::string>
       paths;  // the config's; relative ones are taken from the current directory
   std::vector<std::string> allow,
-      deny;  // globs over ids, names and KIND/NAME; an empty allow allows all
-  std::string program;                   // path of the program that runs
+      deny;             // globs over ids, names and KIND/NAME; an empty allow allows all
+  std::string program;  // path of the program that runs
   PluginEnvironment environment = PluginEnvironment::read();
 };
 

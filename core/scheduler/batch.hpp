@@ -15,8 +15,8 @@ struct BatchEntry {
   Request* request = nullptr;
   uint32_t first = 0;  // index of its first token in the batch
   uint32_t n_tokens = 0;
-  bool wants_logits = false;  // its last token is the last one known: draw the next
-  uint32_t row = 0;           // of the logits, if it wants them
+  bool wants_logits = false;   // its last token is the last one known: draw the next
+  uint32_t row = 0;            // of the logits, if it wants them
   dvt_token_from last_from{};  // where its last token comes from, if that is not read yet
 };
 

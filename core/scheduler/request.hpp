@@ -45,8 +45,8 @@ struct RequestTimes {
 /// What the caller sees of a step: the new token and the text it completed, or the end.
 struct RequestEvent {
   RequestId id = 0;
-  std::optional<TokenId> token;      // generated in this step
-  std::string_view text;             // may be empty: half a character, or a possible stop string
+  std::optional<TokenId> token;  // generated in this step
+  std::string_view text;         // may be empty: half a character, or a possible stop string
   FinishReason finish = FinishReason::kNone;
 };
 using RequestSink = std::function<void(const RequestEvent&)>;
@@ -64,8 +64,8 @@ struct Request {
   std::string text;  // all text given to the sink
   FinishReason finish = FinishReason::kNone;
   Status error;
-  dvt_token_from unread{};    // its next token, when the step that samples it is still running
-  uint32_t n_in_flight = 0;   // steps that are running and have tokens of it
+  dvt_token_from unread{};   // its next token, when the step that samples it is still running
+  uint32_t n_in_flight = 0;  // steps that are running and have tokens of it
   RequestTimes times;
   uint32_t n_preempted = 0;
 
@@ -73,7 +73,9 @@ struct Request {
   bool has_unread() const { return unread.ticket != 0; }
   /// Tokens whose rows are not in the cache yet: the prompt's rest, or the token just drawn.
   size_t n_pending() const { return tokens.size() + has_unread() - cache.n_cached; }
-  bool is_decoding() const { return cache.is_open() && n_pending() == 1 && n_generated() + has_unread() > 0; }
+  bool is_decoding() const {
+    return cache.is_open() && n_pending() == 1 && n_generated() + has_unread() > 0;
+  }
   /// Nothing is left to compute once the token that is not read yet is known.
   bool is_last_unread() const { return has_unread() && n_generated() + 1 >= params.max_tokens; }
   bool is_done() const { return finish != FinishReason::kNone; }

@@ -21,7 +21,8 @@ Result<std::vector<uint32_t>> encode_text(const Tokenizer& tokenizer, std::strin
 
 /// Messages through a chat template. `context` is a map with "messages" and whatever else the
 /// template reads ("tools", "enable_thinking"); add_generation_prompt is set unless it is there.
-Result<std::vector<uint32_t>> encode_chat(const Tokenizer& tokenizer, const ChatTemplate& chat_template, Node context);
+Result<std::vector<uint32_t>> encode_chat(const Tokenizer& tokenizer,
+                                          const ChatTemplate& chat_template, Node context);
 
 /// {"role": role, "content": content}
 Node chat_message(std::string_view role, std::string_view content);

@@ -20,8 +20,8 @@ class Tokenizer {
  public:
   /// `definition` is tokenizer.json's tree and outlives this; `dir` is the folder for further files;
   /// `options` are the checked YAML parameters.
-  static Result<std::unique_ptr<Tokenizer>> open(const dvt_tokenizer_v1* table, void* plugin, const Node& definition, dvt_dir dir,
-                                                 Node options);
+  static Result<std::unique_ptr<Tokenizer>> open(const dvt_tokenizer_v1* table, void* plugin,
+                                                 const Node& definition, dvt_dir dir, Node options);
   ~Tokenizer();
   Tokenizer(const Tokenizer&) = delete;
   Tokenizer& operator=(const Tokenizer&) = delete;
@@ -30,7 +30,8 @@ class Tokenizer {
   uint32_t n_ids() const { return info_.n_ids; }
   uint32_t n_added() const { return info_.n_added; }
   /// Tokens of a text; in the `literal` ranges added tokens are plain text. flags: DVT_ENC_*.
-  Result<std::vector<dvt_tok>> encode(std::string_view text, std::span<const dvt_range> literal, uint32_t flags) const;
+  Result<std::vector<dvt_tok>> encode(std::string_view text, std::span<const dvt_range> literal,
+                                      uint32_t flags) const;
   Result<std::string> decode(std::span<const uint32_t> ids, uint32_t flags) const;
   /// The raw bytes of one token, maybe half a character; *flags are DVT_PIECE_*.
   Result<std::string> piece(uint32_t id, uint32_t* flags = nullptr) const;

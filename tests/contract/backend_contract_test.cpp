@@ -364,8 +364,10 @@ TEST_P(BackendContract, ShowsObservedValues) {
   Sequence other = unobserved.sequence();
   const Rows rows = unobserved.run({{&other, tokens}});
   for (size_t t = 0; t < tokens.size(); ++t)
-    EXPECT_EQ(rows[t], std::vector<float>(logits.begin() + static_cast<std::ptrdiff_t>(t) * SmallModel::kVocab,
-                                          logits.begin() + static_cast<std::ptrdiff_t>(t + 1) * SmallModel::kVocab))
+    EXPECT_EQ(rows[t],
+              std::vector<float>(
+                  logits.begin() + static_cast<std::ptrdiff_t>(t) * SmallModel::kVocab,
+                  logits.begin() + static_cast<std::ptrdiff_t>(t + 1) * SmallModel::kVocab))
         << "watching changed the logits of token " << t;
   const SmallModel::Answer expected = small_model().answer(tokens);
   for (size_t i = 0; i < std::size(layers); ++i)

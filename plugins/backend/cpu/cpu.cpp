@@ -16,14 +16,16 @@ const kernels::CpuKernels& choose_kernels(std::string_view isa) {
   if (isa == "auto") return kernels::cpu_kernels(kernels::detect_isa());
   const std::optional<kernels::Isa> found = kernels::find_isa(isa);
   if (!found || !kernels::can_run(*found))
-    throw Error("this machine cannot run isa \"" + std::string(isa) + "\"; use auto", DVT_EUNSUPPORTED);
+    throw Error("this machine cannot run isa \"" + std::string(isa) + "\"; use auto",
+                DVT_EUNSUPPORTED);
   return kernels::cpu_kernels(*found);
 }
 
 class Cpu : public HostBackend {
  public:
-  static constexpr std::array params = {
-      string_param("isa", "auto", "instruction set of the kernels; auto takes the best this machine can run", "auto|portable|avx2|avx512|neon")};
+  static constexpr std::array params = {string_param(
+      "isa", "auto", "instruction set of the kernels; auto takes the best this machine can run",
+      "auto|portable|avx2|avx512|neon")};
 
   explicit Cpu(const BackendOpen& in) : Cpu(in, choose_kernels(in.options["isa"].as_string())) {}
 
@@ -34,7 +36,9 @@ class Cpu : public HostBackend {
   dvt_backend_info info() const {
     return {sizeof(dvt_backend_info), DVT_DEVF_HOST_MEMORY, 32, DVT_BF16, literal(kernels_.name)};
   }
-  dvt_verdict supports(const GraphView& g, const dvt_node& n) const { return verdict(g, n, find_op); }
+  dvt_verdict supports(const GraphView& g, const dvt_node& n) const {
+    return verdict(g, n, find_op);
+  }
 
   dvt_weight_plan plan(const dvt_weight_use& use) const {
     if (const auto format = stored_format(use)) return plan_stored(use, *format);
@@ -43,22 +47,29 @@ class Cpu : public HostBackend {
     if (find_weight_format(to_view(use.wanted))) as_stored.wanted = {};
     return HostBackend::plan(as_stored);
   }
-  void pack(std::span<const dvt_weight_use> uses, std::span<const dvt_bytes> sources, void* dst, uint64_t bytes, Call call) const {
-    if (const auto format = format_to_pack(uses[0])) pack_matrix(host_, kernels_, *format, uses[0], sources[0], dst, call);
-    else HostBackend::pack(uses, sources, dst, bytes, call);
+  void pack(std::span<const dvt_weight_use> uses, std::span<const dvt_bytes> sources, void* dst,
+            uint64_t bytes, Call call) const {
+    if (const auto format = format_to_pack(uses[0]))
+      pack_matrix(host_, kernels_, *format, uses[0], sources[0], dst, call);
+    else
+      HostBackend::pack(uses, sources, dst, bytes, call);
   }
   void bind(std::span<const dvt_weight_use> uses, const dvt_weight_plan& plan, const void* p) {
     HostBackend::bind(uses, plan, p);
-    if (const auto format = format_of(uses[0])) weights_[std::string(to_view(uses[0].name))].dtype = packed_dtype(*format);
+    if (const auto format = format_of(uses[0]))
+      weights_[std::string(to_view(uses[0].name))].dtype = packed_dtype(*format);
   }
 
-  StateEstimate estimate(const dvt_graph* graph, const dvt_compile_options& options, uint32_t kv_dtype, uint32_t page_len) const {
-    StateEstimate out = estimate_with(find_op, /*parallel=*/true, graph, options, kv_dtype, page_len);
+  StateEstimate estimate(const dvt_graph* graph, const dvt_compile_options& options,
+                         uint32_t kv_dtype, uint32_t page_len) const {
+    StateEstimate out =
+        estimate_with(find_op, /*parallel=*/true, graph, options, kv_dtype, page_len);
     out.workspace += quantized_bytes(*graph, options);
     return out;
   }
   std::unique_ptr<Program> compile(const dvt_graph* graph, const dvt_compile_options& options) {
-    return make_program(with_residuals(with_quantized_activations(*graph, weights_), options), options, find_op, /*parallel=*/true, &kernels_, kernels_.argmax);
+    return make_program(with_residuals(with_quantized_activations(*graph, weights_), options),
+                        options, find_op, /*parallel=*/true, &kernels_, kernels_.argmax);
   }
 
   double read_bandwidth(const void* p, uint64_t bytes, Call call) const {
@@ -82,7 +93,8 @@ class Cpu : public HostBackend {
   }
 
  private:
-  Cpu(const BackendOpen& in, const kernels::CpuKernels& row) : HostBackend(in, {row.bf16_to_f32, row.f16_to_f32}), kernels_(row) {}
+  Cpu(const BackendOpen& in, const kernels::CpuKernels& row)
+      : HostBackend(in, {row.bf16_to_f32, row.f16_to_f32}), kernels_(row) {}
 
   const kernels::CpuKernels& kernels_;
 };

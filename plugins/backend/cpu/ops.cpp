@@ -14,9 +14,15 @@
 namespace dovetail::cpu {
 namespace {
 
-const kernels::CpuKernels& k(const NodeRun& n) { return *static_cast<const kernels::CpuKernels*>(n.step->context); }
-const uint16_t* bf16(const Array& a) { return static_cast<const uint16_t*>(a.data); }
-const kernels::F16* f16(const Array& a) { return static_cast<const kernels::F16*>(a.data); }
+const kernels::CpuKernels& k(const NodeRun& n) {
+  return *static_cast<const kernels::CpuKernels*>(n.step->context);
+}
+const uint16_t* bf16(const Array& a) {
+  return static_cast<const uint16_t*>(a.data);
+}
+const kernels::F16* f16(const Array& a) {
+  return static_cast<const kernels::F16*>(a.data);
+}
 
 // ---------------------------------------------------------------- rows and elements
 
@@ -26,13 +32,17 @@ void run_embed(const NodeRun& n, Lane lane, uint32_t) {
   if (const auto format = packed_format(table.dtype)) {
     const PackedKernels packed = packed_kernels(k(n), *format);
     for (int64_t i = begin; i < end; ++i)
-      packed.unpack_row(out.f32() + i * table.last(), table.data, ids.i32()[i], table.dim[0], table.last());
+      packed.unpack_row(out.f32() + i * table.last(), table.data, ids.i32()[i], table.dim[0],
+                        table.last());
     return;
   }
   float* to = out.f32() + begin * table.last();
-  if (table.dtype == DVT_BF16) k(n).gather_rows_bf16(to, bf16(table), ids.i32() + begin, end - begin, table.last());
-  else if (table.dtype == DVT_F16) k(n).gather_rows_f16(to, f16(table), ids.i32() + begin, end - begin, table.last());
-  else k(n).gather_rows_f32(to, table.f32(), ids.i32() + begin, end - begin, table.last());
+  if (table.dtype == DVT_BF16)
+    k(n).gather_rows_bf16(to, bf16(table), ids.i32() + begin, end - begin, table.last());
+  else if (table.dtype == DVT_F16)
+    k(n).gather_rows_f16(to, f16(table), ids.i32() + begin, end - begin, table.last());
+  else
+    k(n).gather_rows_f32(to, table.f32(), ids.i32() + begin, end - begin, table.last());
 }
 
 // Lanes own stripes of output columns, so that each weight row is read once, by one lane.
@@ -47,16 +57,20 @@ void multiply(const NodeRun& n, Lane lane, Lane::Range columns, bool adds) {
   const auto [begin, end] = columns;
   const float* x_rows = x.f32(lane);
   if (w.dtype == DVT_BF16)
-    (adds ? k(n).linear_add_bf16 : k(n).linear_bf16)(y.f32(), n_out, x_rows, k_len, bf16(w), rows, k_len, begin, end);
+    (adds ? k(n).linear_add_bf16 : k(n).linear_bf16)(y.f32(), n_out, x_rows, k_len, bf16(w), rows,
+                                                     k_len, begin, end);
   else if (w.dtype == DVT_F16)
-    (adds ? k(n).linear_add_f16 : k(n).linear_f16)(y.f32(), n_out, x_rows, k_len, f16(w), rows, k_len, begin, end);
+    (adds ? k(n).linear_add_f16 : k(n).linear_f16)(y.f32(), n_out, x_rows, k_len, f16(w), rows,
+                                                   k_len, begin, end);
   else
-    (adds ? k(n).linear_add_f32 : k(n).linear_f32)(y.f32(), n_out, x_rows, k_len, w.f32(), rows, k_len, begin, end);
+    (adds ? k(n).linear_add_f32 : k(n).linear_f32)(y.f32(), n_out, x_rows, k_len, w.f32(), rows,
+                                                   k_len, begin, end);
 }
 void multiply_packed(const NodeRun& n, Lane lane, Lane::Range columns, bool adds) {
   const Array &xq = n.in[0], &w = n.in[1], &y = n.out[0];
   const PackedKernels packed = packed_kernels(k(n), *packed_format(w.dtype));
-  (adds ? packed.linear_add : packed.linear)(y.f32(), w.dim[0], xq.at(lane), w.data, xq.rows(), w.dim[0], w.dim[1], columns.begin, columns.end);
+  (adds ? packed.linear_add : packed.linear)(y.f32(), w.dim[0], xq.at(lane), w.data, xq.rows(),
+                                             w.dim[0], w.dim[1], columns.begin, columns.end);
 }
 Lane::Range columns_of(const NodeRun& n, Lane lane, int64_t grain) {
   const int64_t n_out = n.in[1].dim[0];
@@ -69,7 +83,8 @@ void run_product(const NodeRun& n, Lane lane, uint32_t) {
   if (own.begin == own.end) return;
   if (n.has(2))
     for (int64_t r = 0; r < n.in[0].rows(); ++r)
-      std::copy(n.in[2].f32() + own.begin, n.in[2].f32() + own.end, n.out[0].f32() + r * n.in[1].dim[0] + own.begin);
+      std::copy(n.in[2].f32() + own.begin, n.in[2].f32() + own.end,
+                n.out[0].f32() + r * n.in[1].dim[0] + own.begin);
   kMultiply(n, lane, own, n.has(2));
 }
 // The third input is in y's memory (with_residuals).
@@ -83,23 +98,30 @@ CutRule in_place_of_residual(CutRule rule) {
   rule.in_place = 2;
   return rule;
 }
-CutRule cut_linear_add(const GraphView& g, const dvt_node& n) { return in_place_of_residual(cut_linear(g, n)); }
+CutRule cut_linear_add(const GraphView& g, const dvt_node& n) {
+  return in_place_of_residual(cut_linear(g, n));
+}
 
 // Activations for products with packed weights, quantised once for all of them.
-CutRule cut_quantize(const GraphView&, const dvt_node&) { return {0, 0, true, 1}; }
+CutRule cut_quantize(const GraphView&, const dvt_node&) {
+  return {0, 0, true, 1};
+}
 void run_quantize(const NodeRun& n, Lane lane, uint32_t) {
   const Array &x = n.in[0], &out = n.out[0];
-  if (out.lane_bytes > 0) return k(n).quantize_activations(out.at(lane), x.f32(lane), x.last(), x.rows(), x.last());
+  if (out.lane_bytes > 0)
+    return k(n).quantize_activations(out.at(lane), x.f32(lane), x.last(), x.rows(), x.last());
   const auto [begin, end] = lane.range(x.rows());
-  k(n).quantize_activations(static_cast<uint8_t*>(out.data) + begin * out.last(), x.f32(lane) + begin * x.last(), x.last(), end - begin,
-                            x.last());
+  k(n).quantize_activations(static_cast<uint8_t*>(out.data) + begin * out.last(),
+                            x.f32(lane) + begin * x.last(), x.last(), end - begin, x.last());
 }
 
 CutRule cut_linear_packed(const GraphView& g, const dvt_node& n) {
   const int64_t width = Cuts::width(g, g.outputs(n)[0]);  // stripes begin with a group of rows
   return {width % kernels::kPackedRows == 0 ? width / kernels::kPackedRows : 0, 0, false, 1};
 }
-CutRule cut_linear_packed_add(const GraphView& g, const dvt_node& n) { return in_place_of_residual(cut_linear_packed(g, n)); }
+CutRule cut_linear_packed_add(const GraphView& g, const dvt_node& n) {
+  return in_place_of_residual(cut_linear_packed(g, n));
+}
 
 // b has a's shape, repeats over a's rows, or holds one value per row.
 CutRule cut_binary(const GraphView& g, const dvt_node& n) {
@@ -109,7 +131,8 @@ CutRule cut_binary(const GraphView& g, const dvt_node& n) {
   return {Cuts::width(g, a), 0b11};
 }
 CutRule cut_unary(const GraphView& g, const dvt_node& n) {
-  return g.val(g.outputs(n)[0]).ndim < 2 ? CutRule{} : CutRule{Cuts::width(g, g.outputs(n)[0]), 0b1};
+  return g.val(g.outputs(n)[0]).ndim < 2 ? CutRule{}
+                                         : CutRule{Cuts::width(g, g.outputs(n)[0]), 0b1};
 }
 void binary(const NodeRun& n, Lane lane, kernels::BinaryFn* fn) {
   const Array &a = n.in[0], &b = n.in[1], &out = n.out[0];
@@ -117,7 +140,8 @@ void binary(const NodeRun& n, Lane lane, kernels::BinaryFn* fn) {
     const int64_t width = out.width();
     const auto [begin, end] = n.columns(lane, width);
     for (int64_t r = 0; r < out.dim[0]; ++r)
-      fn(out.f32() + r * width + begin, a.f32() + r * width + begin, b.f32() + r * width + begin, end - begin);
+      fn(out.f32() + r * width + begin, a.f32() + r * width + begin, b.f32() + r * width + begin,
+         end - begin);
     return;
   }
   if (b.size() == a.size()) {
@@ -138,15 +162,22 @@ void binary(const NodeRun& n, Lane lane, kernels::BinaryFn* fn) {
     }
   }
 }
-void run_add(const NodeRun& n, Lane lane, uint32_t) { binary(n, lane, k(n).add); }
-void run_mul(const NodeRun& n, Lane lane, uint32_t) { binary(n, lane, k(n).mul); }
-void run_swiglu(const NodeRun& n, Lane lane, uint32_t) { binary(n, lane, k(n).silu_mul); }
+void run_add(const NodeRun& n, Lane lane, uint32_t) {
+  binary(n, lane, k(n).add);
+}
+void run_mul(const NodeRun& n, Lane lane, uint32_t) {
+  binary(n, lane, k(n).mul);
+}
+void run_swiglu(const NodeRun& n, Lane lane, uint32_t) {
+  binary(n, lane, k(n).silu_mul);
+}
 void run_silu(const NodeRun& n, Lane lane, uint32_t) {
   if (n.units > 0) {
     const Array& out = n.out[0];
     const int64_t width = out.width();
     const auto [begin, end] = n.columns(lane, width);
-    for (int64_t r = 0; r < out.dim[0]; ++r) k(n).silu(out.f32() + r * width + begin, n.in[0].f32() + r * width + begin, end - begin);
+    for (int64_t r = 0; r < out.dim[0]; ++r)
+      k(n).silu(out.f32() + r * width + begin, n.in[0].f32() + r * width + begin, end - begin);
     return;
   }
   const auto [begin, end] = lane.range(n.in[0].size(), 64);
@@ -163,7 +194,9 @@ void run_mean_last(const NodeRun& n, Lane lane, uint32_t) {
     n.out[0].f32()[r] = static_cast<float>(sum / static_cast<double>(x.last()));
   }
 }
-std::any prepare_add_scalar(const GraphView& g, const dvt_node& n, Preparation&) { return static_cast<float>(g.f64(n, "value")); }
+std::any prepare_add_scalar(const GraphView& g, const dvt_node& n, Preparation&) {
+  return static_cast<float>(g.f64(n, "value"));
+}
 void run_add_scalar(const NodeRun& n, Lane lane, uint32_t) {
   const float value = *std::any_cast<float>(n.prepared);
   const auto [begin, end] = lane.range(n.in[0].size(), 64);
@@ -184,31 +217,36 @@ std::any prepare_rms_norm(const GraphView& g, const dvt_node& n, Preparation&) {
 CutRule cut_rms_norm(const GraphView& g, const dvt_node& n) {
   const uint32_t x = g.inputs(n)[0];
   if (g.val(x).ndim < 2) return {};
-  const int64_t width = Cuts::width(g, x), norm_len = g.dim(g.val(x).dim0 + g.val(x).ndim - 1).value;
+  const int64_t width = Cuts::width(g, x),
+                norm_len = g.dim(g.val(x).dim0 + g.val(x).ndim - 1).value;
   return width == norm_len ? CutRule{0, 0, true} : CutRule{width / norm_len, 0b1};
 }
 void run_rms_norm(const NodeRun& n, Lane lane, uint32_t) {
   const RmsNorm& norm = *std::any_cast<RmsNorm>(n.prepared);
   const Array &x = n.in[0], &out = n.out[0];
-  if (out.lane_bytes > 0) return k(n).rms_norm(out.f32(lane), x.f32(), n.in[1].f32(), x.rows(), x.last(), norm.eps, norm.weight_offset);
+  if (out.lane_bytes > 0)
+    return k(n).rms_norm(out.f32(lane), x.f32(), n.in[1].f32(), x.rows(), x.last(), norm.eps,
+                         norm.weight_offset);
   if (n.units > 0) {
     const int64_t width = x.width();
     const auto [from, to] = n.columns(lane, width);
     for (int64_t r = 0; r < x.dim[0]; ++r)
-      k(n).rms_norm(out.f32() + r * width + from, x.f32() + r * width + from, n.in[1].f32(), (to - from) / x.last(), x.last(), norm.eps,
-                    norm.weight_offset);
+      k(n).rms_norm(out.f32() + r * width + from, x.f32() + r * width + from, n.in[1].f32(),
+                    (to - from) / x.last(), x.last(), norm.eps, norm.weight_offset);
     return;
   }
   const auto [begin, end] = lane.range(x.rows());
   const int64_t at = begin * x.last();
-  k(n).rms_norm(n.out[0].f32() + at, x.f32() + at, n.in[1].f32(), end - begin, x.last(), norm.eps, norm.weight_offset);
+  k(n).rms_norm(n.out[0].f32() + at, x.f32() + at, n.in[1].f32(), end - begin, x.last(), norm.eps,
+                norm.weight_offset);
 }
 
 void run_take_rows(const NodeRun& n, Lane lane, uint32_t) {
   const Array &x = n.in[0], &rows = n.in[1];
   const int64_t row_len = x.dim[0] == 0 ? 0 : x.size() / x.dim[0];
   const auto [begin, end] = lane.range(rows.size());
-  k(n).gather_rows_f32(n.out[0].f32() + begin * row_len, x.f32(), rows.i32() + begin, end - begin, row_len);
+  k(n).gather_rows_f32(n.out[0].f32() + begin * row_len, x.f32(), rows.i32() + begin, end - begin,
+                       row_len);
 }
 
 void run_nothing(const NodeRun&, Lane, uint32_t) {}  // reshape: the value shares its input's memory
@@ -218,7 +256,8 @@ void run_nothing(const NodeRun&, Lane, uint32_t) {}  // reshape: the value share
 // Nodes with the same frequencies share one table, filled when a step starts.
 std::any prepare_rope(const GraphView& g, const dvt_node& n, Preparation& program) {
   if (g.str(g.val(g.inputs(n)[1]).name) != "positions")
-    throw Error("rope takes the positions of the step, nothing computed from them", DVT_EUNSUPPORTED, std::string(g.str(n.scope)));
+    throw Error("rope takes the positions of the step, nothing computed from them",
+                DVT_EUNSUPPORTED, std::string(g.str(n.scope)));
   const std::span<const double> freq = g.f64_list(n, "inv_freq");
   const double factor = g.f64(n, "attention_factor");
   std::string key(reinterpret_cast<const char*>(freq.data()), freq.size_bytes());
@@ -228,7 +267,8 @@ std::any prepare_rope(const GraphView& g, const dvt_node& n, Preparation& progra
     const auto tables = std::make_shared<RopeTables>(freq, factor, program.max.tokens);
     shared = tables;
     program.at_start.push_back([tables](const StepView& step, Lane lane) {
-      tables->fill(*static_cast<const kernels::CpuKernels*>(step.context), step.batch->positions, step.batch->n_tokens, lane);
+      tables->fill(*static_cast<const kernels::CpuKernels*>(step.context), step.batch->positions,
+                   step.batch->n_tokens, lane);
     });
   }
   return shared;
@@ -239,24 +279,26 @@ CutRule cut_rope(const GraphView& g, const dvt_node& n) {
 void run_rope(const NodeRun& n, Lane lane, uint32_t) {
   const RopeTables& rope = **std::any_cast<std::shared_ptr<RopeTables>>(n.prepared);
   const Array& x = n.in[0];
-  const int64_t n_tokens = x.dim[0], n_heads = x.dim[1], head_dim = x.dim[2], row = n_heads * head_dim;
+  const int64_t n_tokens = x.dim[0], n_heads = x.dim[1], head_dim = x.dim[2],
+                row = n_heads * head_dim;
   if (n.units > 0) {
     const auto [begin, end] = n.columns(lane, row);
-    k(n).rope_half_split(n.out[0].f32() + begin, row, x.f32() + begin, row, rope.cos(), rope.sin(), n_tokens, (end - begin) / head_dim,
-                        head_dim, rope.half_len());
+    k(n).rope_half_split(n.out[0].f32() + begin, row, x.f32() + begin, row, rope.cos(), rope.sin(),
+                         n_tokens, (end - begin) / head_dim, head_dim, rope.half_len());
     return;
   }
   // Decode has fewer tokens than lanes: cut by heads then.
   if (n_tokens < lane.count) {
     const auto [begin, end] = lane.range(n_heads);
-    k(n).rope_half_split(n.out[0].f32() + begin * head_dim, row, x.f32() + begin * head_dim, row, rope.cos(), rope.sin(), n_tokens,
-                        end - begin, head_dim, rope.half_len());
+    k(n).rope_half_split(n.out[0].f32() + begin * head_dim, row, x.f32() + begin * head_dim, row,
+                         rope.cos(), rope.sin(), n_tokens, end - begin, head_dim, rope.half_len());
     return;
   }
   const auto [begin, end] = lane.range(n_tokens);
   const int64_t table = begin * rope.half_len();
-  k(n).rope_half_split(n.out[0].f32() + begin * row, row, x.f32() + begin * row, row, rope.cos() + table, rope.sin() + table,
-                      end - begin, n_heads, head_dim, rope.half_len());
+  k(n).rope_half_split(n.out[0].f32() + begin * row, row, x.f32() + begin * row, row,
+                       rope.cos() + table, rope.sin() + table, end - begin, n_heads, head_dim,
+                       rope.half_len());
 }
 
 // ---------------------------------------------------------------- the cache
@@ -271,7 +313,8 @@ kernels::KvLayout layout_of(const HostStates::Slot& slot, uint32_t page_len) {
 struct Heads {
   int64_t begin, end;
 };
-void write_rows(const NodeRun& n, size_t x_index, size_t state_index, Lane lane, const Heads* own = nullptr) {
+void write_rows(const NodeRun& n, size_t x_index, size_t state_index, Lane lane,
+                const Heads* own = nullptr) {
   constexpr int64_t kRowsPerPart = 32;
   const HostStates& states = *n.step->states;
   const HostStates::Slot& slot = states.slot(static_cast<uint32_t>(n.state[state_index]));
@@ -290,11 +333,14 @@ void write_rows(const NodeRun& n, size_t x_index, size_t state_index, Lane lane,
       const uint32_t* pages = group.pages + group.page_off[s];
       const float* rows = n.in[x_index].f32() + t * row + first * layout.head_dim;
       if (slot.dtype == DVT_BF16)
-        k(n).cache_write_bf16(reinterpret_cast<uint16_t*>(base), layout, pages, b.positions[t], rows, row, count);
+        k(n).cache_write_bf16(reinterpret_cast<uint16_t*>(base), layout, pages, b.positions[t],
+                              rows, row, count);
       else if (slot.dtype == DVT_I8_SCALED)
-        k(n).cache_write_int8(reinterpret_cast<int8_t*>(base), layout, pages, b.positions[t], rows, row, count);
+        k(n).cache_write_int8(reinterpret_cast<int8_t*>(base), layout, pages, b.positions[t], rows,
+                              row, count);
       else
-        k(n).cache_write_f32(reinterpret_cast<float*>(base), layout, pages, b.positions[t], rows, row, count);
+        k(n).cache_write_f32(reinterpret_cast<float*>(base), layout, pages, b.positions[t], rows,
+                             row, count);
     }
 }
 
@@ -309,7 +355,8 @@ std::any prepare_attend(const GraphView& g, const dvt_node& n, Preparation&) {
 
 // Units are (sequence, block of tokens, kv head): those of a lane's own heads, or dealt to lanes in
 // turn, as later blocks see more keys.
-void attend_units(const NodeRun& n, size_t k_index, size_t v_index, Lane lane, const Heads* own = nullptr) {
+void attend_units(const NodeRun& n, size_t k_index, size_t v_index, Lane lane,
+                  const Heads* own = nullptr) {
   constexpr int64_t kTokensPerUnit = 32;
   const Attend& attend = *std::any_cast<Attend>(n.prepared);
   const HostStates& states = *n.step->states;
@@ -323,27 +370,41 @@ void attend_units(const NodeRun& n, size_t k_index, size_t v_index, Lane lane, c
   int64_t unit = 0;
   for (uint32_t s = 0; s < b.n_seqs; ++s)
     for (int64_t t = b.tok_off[s]; t < b.tok_off[s + 1]; t += kTokensPerUnit)
-      for (int64_t head = own ? own->begin : 0; head < (own ? own->end : layout.n_kv_heads); ++head, ++unit) {
+      for (int64_t head = own ? own->begin : 0; head < (own ? own->end : layout.n_kv_heads);
+           ++head, ++unit) {
         if (!own && unit % lane.count != lane.index) continue;
-        const kernels::AttendTask task{out.f32() + t * stride, stride, q.f32() + t * stride, stride,
-                                       std::min<int64_t>(kTokensPerUnit, b.tok_off[s + 1] - t), b.positions[t], head,
-                                       q.dim[1] / layout.n_kv_heads, attend.window, attend.scale};
+        const kernels::AttendTask task{out.f32() + t * stride,
+                                       stride,
+                                       q.f32() + t * stride,
+                                       stride,
+                                       std::min<int64_t>(kTokensPerUnit, b.tok_off[s + 1] - t),
+                                       b.positions[t],
+                                       head,
+                                       q.dim[1] / layout.n_kv_heads,
+                                       attend.window,
+                                       attend.scale};
         const uint32_t* pages = group.pages + group.page_off[s];
         if (key.dtype == DVT_BF16)
           k(n).attend_bf16(task, layout, reinterpret_cast<const uint16_t*>(key.data),
-                          reinterpret_cast<const uint16_t*>(value.data), pages);
+                           reinterpret_cast<const uint16_t*>(value.data), pages);
         else if (key.dtype == DVT_I8_SCALED)
-          k(n).attend_int8(task, layout, reinterpret_cast<const int8_t*>(key.data), reinterpret_cast<const int8_t*>(value.data), pages);
+          k(n).attend_int8(task, layout, reinterpret_cast<const int8_t*>(key.data),
+                           reinterpret_cast<const int8_t*>(value.data), pages);
         else
           k(n).attend_f32(task, layout, reinterpret_cast<const float*>(key.data),
-                         reinterpret_cast<const float*>(value.data), pages);
+                          reinterpret_cast<const float*>(value.data), pages);
       }
 }
 
-void run_cache_write(const NodeRun& n, Lane lane, uint32_t) { write_rows(n, 0, 1, lane); }
-void run_attend(const NodeRun& n, Lane lane, uint32_t) { attend_units(n, 1, 2, lane); }
+void run_cache_write(const NodeRun& n, Lane lane, uint32_t) {
+  write_rows(n, 0, 1, lane);
+}
+void run_attend(const NodeRun& n, Lane lane, uint32_t) {
+  attend_units(n, 1, 2, lane);
+}
 CutRule cut_attention(const GraphView& g, const dvt_node& n) {
-  return {g.dim(g.val(g.inputs(n)[1]).dim0 + 1).value, 0b111};  // kv heads, each with its query heads
+  return {g.dim(g.val(g.inputs(n)[1]).dim0 + 1).value,
+          0b111};  // kv heads, each with its query heads
 }
 void run_attention(const NodeRun& n, Lane lane, uint32_t phase) {
   if (n.units > 0) {
@@ -365,8 +426,10 @@ constexpr HostOp kOps[] = {
     {"linear", run_product<multiply, 16>, 1, nullptr, cut_linear},
     {"cpu.linear_add", run_product_add<multiply, 16>, 1, nullptr, cut_linear_add},
     {"cpu.quantize", run_quantize, 1, nullptr, cut_quantize},
-    {"cpu.linear_packed", run_product<multiply_packed, kernels::kPackedRows>, 1, nullptr, cut_linear_packed},
-    {"cpu.linear_packed_add", run_product_add<multiply_packed, kernels::kPackedRows>, 1, nullptr, cut_linear_packed_add},
+    {"cpu.linear_packed", run_product<multiply_packed, kernels::kPackedRows>, 1, nullptr,
+     cut_linear_packed},
+    {"cpu.linear_packed_add", run_product_add<multiply_packed, kernels::kPackedRows>, 1, nullptr,
+     cut_linear_packed_add},
     {"reshape", run_nothing},
     {"add", run_add, 1, nullptr, cut_binary},
     {"mul", run_mul, 1, nullptr, cut_binary},

@@ -39,12 +39,13 @@ struct PackedKernels {
 PackedKernels packed_kernels(const kernels::CpuKernels& k, kernels::WeightFormat format);
 
 /// Packs a matrix, on all lanes of the host.
-void pack_matrix(const Host& host, const kernels::CpuKernels& k, kernels::WeightFormat format, const dvt_weight_use& use,
-                 dvt_bytes source, void* dst, Call call);
+void pack_matrix(const Host& host, const kernels::CpuKernels& k, kernels::WeightFormat format,
+                 const dvt_weight_use& use, dvt_bytes source, void* dst, Call call);
 
 /// The graph with products against packed weights as "cpu.linear_packed", and before the first of them
 /// that reads a value a node "cpu.quantize", whose result they read.
-GraphCopy with_quantized_activations(const dvt_graph& graph, const std::map<std::string, HostWeight, std::less<>>& weights);
+GraphCopy with_quantized_activations(const dvt_graph& graph,
+                                     const std::map<std::string, HostWeight, std::less<>>& weights);
 /// Workspace that such nodes may take beyond what the graph says.
 uint64_t quantized_bytes(const dvt_graph& graph, const dvt_compile_options& options);
 

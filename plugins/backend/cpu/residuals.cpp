@@ -9,7 +9,8 @@ namespace dovetail::cpu {
 namespace {
 
 bool is_product(const GraphView& g, const dvt_node& n) {
-  return (g.op_name(n) == "linear" || g.op_name(n) == "cpu.linear_packed") && (n.n_in < 3 || g.inputs(n)[2] == UINT32_MAX);
+  return (g.op_name(n) == "linear" || g.op_name(n) == "cpu.linear_packed") &&
+         (n.n_in < 3 || g.inputs(n)[2] == UINT32_MAX);
 }
 
 bool is_read_once(const GraphView& g, uint32_t v) {
@@ -25,8 +26,9 @@ bool can_take_place(const GraphView& g, const Layout& lives, uint64_t i, uint32_
   if (lives.kept[r] || lives.kept[y] || lives.kept[g.outputs(g.node(i))[0]]) return false;
   const Sizes ones{1, 1, 1};
   return is_product(g, product) && g.outputs(product)[0] == y && is_read_once(g, y) &&
-         g.val(r).role == DVT_VAL_COMPUTED && lives.root[r] == r && lives.last_use[r] == static_cast<int64_t>(i) &&
-         lives.root[g.inputs(product)[0]] != r && g.dims(r, ones) == g.dims(y, ones);
+         g.val(r).role == DVT_VAL_COMPUTED && lives.root[r] == r &&
+         lives.last_use[r] == static_cast<int64_t>(i) && lives.root[g.inputs(product)[0]] != r &&
+         g.dims(r, ones) == g.dims(y, ones);
 }
 
 }  // namespace
@@ -42,7 +44,8 @@ GraphCopy with_residuals(GraphCopy graph, const dvt_compile_options& options) {
     if (!can_take_place(g, lives, i, r, y)) std::swap(r, y);
     if (!can_take_place(g, lives, i, r, y)) continue;
     const dvt_node product = g.node(i - 1);
-    const std::string op = g.op_name(product) == "linear" ? "cpu.linear_add" : "cpu.linear_packed_add";
+    const std::string op =
+        g.op_name(product) == "linear" ? "cpu.linear_add" : "cpu.linear_packed_add";
     const std::vector<uint32_t> inputs = {g.inputs(product)[0], g.inputs(product)[1], r};
     const uint32_t sum = g.outputs(node)[0];
     graph.erase(i--);

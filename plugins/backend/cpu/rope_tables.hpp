@@ -21,7 +21,8 @@ class RopeTables {
   void fill(const kernels::CpuKernels& k, const int32_t* positions, int64_t n_tokens, Lane lane) {
     const auto [begin, end] = lane.range(n_tokens);
     const int64_t at = begin * half_len();
-    k.rope_table(cos_.data() + at, sin_.data() + at, positions + begin, inv_freq_.data(), end - begin, half_len(), factor_);
+    k.rope_table(cos_.data() + at, sin_.data() + at, positions + begin, inv_freq_.data(),
+                 end - begin, half_len(), factor_);
   }
   const float* cos() const { return cos_.data(); }
   const float* sin() const { return sin_.data(); }

@@ -20,9 +20,11 @@ namespace ref = kernels::ref;
 void run_embed(const NodeRun& n, Lane, uint32_t) {
   const Array &ids = n.in[0], &table = n.in[1], &out = n.out[0];
   if (table.dtype == DVT_BF16)
-    ref::gather_rows_bf16(out.f32(), static_cast<const uint16_t*>(table.data), ids.i32(), ids.size(), table.last());
+    ref::gather_rows_bf16(out.f32(), static_cast<const uint16_t*>(table.data), ids.i32(),
+                          ids.size(), table.last());
   else if (table.dtype == DVT_F16)
-    ref::gather_rows_f16(out.f32(), static_cast<const kernels::F16*>(table.data), ids.i32(), ids.size(), table.last());
+    ref::gather_rows_f16(out.f32(), static_cast<const kernels::F16*>(table.data), ids.i32(),
+                         ids.size(), table.last());
   else
     ref::gather_rows_f32(out.f32(), table.f32(), ids.i32(), ids.size(), table.last());
 }
@@ -31,13 +33,16 @@ void run_linear(const NodeRun& n, Lane, uint32_t) {
   const Array &x = n.in[0], &w = n.in[1], &y = n.out[0];
   const int64_t rows = x.rows(), k_len = x.last(), n_out = w.dim[0];
   if (w.dtype == DVT_BF16)
-    ref::linear_bf16(y.f32(), n_out, x.f32(), k_len, static_cast<const uint16_t*>(w.data), rows, k_len, 0, n_out);
+    ref::linear_bf16(y.f32(), n_out, x.f32(), k_len, static_cast<const uint16_t*>(w.data), rows,
+                     k_len, 0, n_out);
   else if (w.dtype == DVT_F16)
-    ref::linear_f16(y.f32(), n_out, x.f32(), k_len, static_cast<const kernels::F16*>(w.data), rows, k_len, 0, n_out);
+    ref::linear_f16(y.f32(), n_out, x.f32(), k_len, static_cast<const kernels::F16*>(w.data), rows,
+                    k_len, 0, n_out);
   else
     ref::linear_f32(y.f32(), n_out, x.f32(), k_len, w.f32(), rows, k_len, 0, n_out);
   if (n.has(2))
-    for (int64_t r = 0; r < rows; ++r) ref::add(y.f32() + r * n_out, y.f32() + r * n_out, n.in[2].f32(), n_out);
+    for (int64_t r = 0; r < rows; ++r)
+      ref::add(y.f32() + r * n_out, y.f32() + r * n_out, n.in[2].f32(), n_out);
 }
 
 // Applies fn(a, b) with b of a's shape, repeated over a's first dimensions, or one per row.
@@ -46,7 +51,8 @@ void elementwise(const NodeRun& n, Fn fn) {
   const Array &a = n.in[0], &b = n.in[1], &out = n.out[0];
   const int64_t size = a.size(), b_size = b.size();
   const bool per_row = b.ndim == a.ndim && b.last() == 1 && a.last() != 1;
-  for (int64_t i = 0; i < size; ++i) out.f32()[i] = fn(a.f32()[i], b.f32()[per_row ? i / a.last() : i % b_size]);
+  for (int64_t i = 0; i < size; ++i)
+    out.f32()[i] = fn(a.f32()[i], b.f32()[per_row ? i / a.last() : i % b_size]);
 }
 void run_add(const NodeRun& n, Lane, uint32_t) {
   elementwise(n, [](float a, float b) { return a + b; });
@@ -54,7 +60,9 @@ void run_add(const NodeRun& n, Lane, uint32_t) {
 void run_mul(const NodeRun& n, Lane, uint32_t) {
   elementwise(n, [](float a, float b) { return a * b; });
 }
-void run_silu(const NodeRun& n, Lane, uint32_t) { ref::silu(n.out[0].f32(), n.in[0].f32(), n.in[0].size()); }
+void run_silu(const NodeRun& n, Lane, uint32_t) {
+  ref::silu(n.out[0].f32(), n.in[0].f32(), n.in[0].size());
+}
 
 void run_mean_last(const NodeRun& n, Lane, uint32_t) {
   const Array& x = n.in[0];
@@ -64,13 +72,16 @@ void run_mean_last(const NodeRun& n, Lane, uint32_t) {
     n.out[0].f32()[r] = static_cast<float>(sum / static_cast<double>(x.last()));
   }
 }
-std::any prepare_add_scalar(const GraphView& g, const dvt_node& n, Preparation&) { return static_cast<float>(g.f64(n, "value")); }
+std::any prepare_add_scalar(const GraphView& g, const dvt_node& n, Preparation&) {
+  return static_cast<float>(g.f64(n, "value"));
+}
 void run_add_scalar(const NodeRun& n, Lane, uint32_t) {
   const float value = *std::any_cast<float>(n.prepared);
   for (int64_t i = 0; i < n.in[0].size(); ++i) n.out[0].f32()[i] = n.in[0].f32()[i] + value;
 }
 void run_rsqrt(const NodeRun& n, Lane, uint32_t) {
-  for (int64_t i = 0; i < n.in[0].size(); ++i) n.out[0].f32()[i] = 1.0f / std::sqrt(n.in[0].f32()[i]);
+  for (int64_t i = 0; i < n.in[0].size(); ++i)
+    n.out[0].f32()[i] = 1.0f / std::sqrt(n.in[0].f32()[i]);
 }
 
 struct Rope {
@@ -89,12 +100,14 @@ std::any prepare_rope(const GraphView& g, const dvt_node& n, Preparation&) {
 void run_rope(const NodeRun& n, Lane, uint32_t) {
   Rope& rope = **std::any_cast<std::shared_ptr<Rope>>(n.prepared);
   const Array &x = n.in[0], &positions = n.in[1];
-  const int64_t half = static_cast<int64_t>(rope.inv_freq.size()), n_heads = x.dim[1], head_dim = x.dim[2];
+  const int64_t half = static_cast<int64_t>(rope.inv_freq.size()), n_heads = x.dim[1],
+                head_dim = x.dim[2];
   for (int64_t t = 0; t < x.dim[0]; ++t) {
-    ref::rope_table(rope.cos.data(), rope.sin.data(), positions.i32() + t, rope.inv_freq.data(), 1, half, rope.attention_factor);
+    ref::rope_table(rope.cos.data(), rope.sin.data(), positions.i32() + t, rope.inv_freq.data(), 1,
+                    half, rope.attention_factor);
     const int64_t at = t * n_heads * head_dim;
-    ref::rope_half_split(n.out[0].f32() + at, n_heads * head_dim, x.f32() + at, n_heads * head_dim, rope.cos.data(),
-                         rope.sin.data(), 1, n_heads, head_dim, half);
+    ref::rope_half_split(n.out[0].f32() + at, n_heads * head_dim, x.f32() + at, n_heads * head_dim,
+                         rope.cos.data(), rope.sin.data(), 1, n_heads, head_dim, half);
   }
 }
 
@@ -116,11 +129,14 @@ void run_cache_write(const NodeRun& n, Lane, uint32_t) {
     const uint32_t* pages = group.pages + group.page_off[s];
     const float* rows = n.in[0].f32() + first * row;
     if (slot.dtype == DVT_BF16)
-      ref::cache_write_bf16(reinterpret_cast<uint16_t*>(slot.data), layout, pages, b.positions[first], rows, row, count);
+      ref::cache_write_bf16(reinterpret_cast<uint16_t*>(slot.data), layout, pages,
+                            b.positions[first], rows, row, count);
     else if (slot.dtype == DVT_I8_SCALED)
-      ref::cache_write_int8(reinterpret_cast<int8_t*>(slot.data), layout, pages, b.positions[first], rows, row, count);
+      ref::cache_write_int8(reinterpret_cast<int8_t*>(slot.data), layout, pages, b.positions[first],
+                            rows, row, count);
     else
-      ref::cache_write_f32(reinterpret_cast<float*>(slot.data), layout, pages, b.positions[first], rows, row, count);
+      ref::cache_write_f32(reinterpret_cast<float*>(slot.data), layout, pages, b.positions[first],
+                           rows, row, count);
   }
 }
 
@@ -145,16 +161,26 @@ void run_attend(const NodeRun& n, Lane, uint32_t) {
   for (uint32_t s = 0; s < b.n_seqs; ++s) {
     const uint32_t first = b.tok_off[s];
     for (int64_t head = 0; head < layout.n_kv_heads; ++head) {
-      const kernels::AttendTask task{out.f32() + first * stride, stride, q.f32() + first * stride, stride,
-                                     b.tok_off[s + 1] - first, b.positions[first], head, q.dim[1] / layout.n_kv_heads,
-                                     attend.window, attend.scale};
+      const kernels::AttendTask task{out.f32() + first * stride,
+                                     stride,
+                                     q.f32() + first * stride,
+                                     stride,
+                                     b.tok_off[s + 1] - first,
+                                     b.positions[first],
+                                     head,
+                                     q.dim[1] / layout.n_kv_heads,
+                                     attend.window,
+                                     attend.scale};
       const uint32_t* pages = group.pages + group.page_off[s];
       if (k.dtype == DVT_BF16)
-        ref::attend_bf16(task, layout, reinterpret_cast<const uint16_t*>(k.data), reinterpret_cast<const uint16_t*>(v.data), pages);
+        ref::attend_bf16(task, layout, reinterpret_cast<const uint16_t*>(k.data),
+                         reinterpret_cast<const uint16_t*>(v.data), pages);
       else if (k.dtype == DVT_I8_SCALED)
-        ref::attend_int8(task, layout, reinterpret_cast<const int8_t*>(k.data), reinterpret_cast<const int8_t*>(v.data), pages);
+        ref::attend_int8(task, layout, reinterpret_cast<const int8_t*>(k.data),
+                         reinterpret_cast<const int8_t*>(v.data), pages);
       else
-        ref::attend_f32(task, layout, reinterpret_cast<const float*>(k.data), reinterpret_cast<const float*>(v.data), pages);
+        ref::attend_f32(task, layout, reinterpret_cast<const float*>(k.data),
+                        reinterpret_cast<const float*>(v.data), pages);
     }
   }
 }

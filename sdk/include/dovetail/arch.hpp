@@ -61,7 +61,8 @@ class Weights {
     uint32_t ndim = 0;
     int64_t shape[DVT_MAX_DIMS];
     if (catalogue_->find(catalogue_->self, to_abi(name), &format, &ndim, shape) != DVT_OK) {
-      problem("weight \"" + name + "\" is missing, expected " + describe(expected) + "; a checkpoint of another architecture?");
+      problem("weight \"" + name + "\" is missing, expected " + describe(expected) +
+              "; a checkpoint of another architecture?");
       return {};
     }
     bool same = ndim == expected.size();
@@ -80,15 +81,18 @@ class Weights {
   std::vector<std::string> problems() const {
     std::vector<std::string> out;
     for (const auto& [what, n_more] : problems_)
-      out.push_back(what + (n_more == 0                      ? ""
-                            : n_problems_ < kMostProblems ? "; so in " + std::to_string(n_more) + " more layers"
-                                                             : "; so in many more layers"));
+      out.push_back(what + (n_more == 0 ? ""
+                            : n_problems_ < kMostProblems
+                                ? "; so in " + std::to_string(n_more) + " more layers"
+                                : "; so in many more layers"));
     return out;
   }
   void problem(const std::string& what) {
     const auto [at, is_new] = known_.emplace(without_layers(what), problems_.size());
-    if (is_new) problems_.emplace_back(what, 0);
-    else ++problems_[at->second].second;
+    if (is_new)
+      problems_.emplace_back(what, 0);
+    else
+      ++problems_[at->second].second;
     if (++n_problems_ >= kMostProblems) throw TooManyProblems();
   }
   /// Ends the constructor of an architecture that looks for layers no checkpoint has.
@@ -123,8 +127,9 @@ class Weights {
 
   const dvt_catalogue_v1* catalogue_;
   std::vector<std::string> names_;
-  std::vector<std::pair<std::string, size_t>> problems_;  // with the number of layers that have it too
-  std::map<std::string, size_t> known_;                   // without layers -> position in problems_
+  std::vector<std::pair<std::string, size_t>>
+      problems_;                         // with the number of layers that have it too
+  std::map<std::string, size_t> known_;  // without layers -> position in problems_
   size_t n_problems_ = 0;
 };
 
@@ -169,12 +174,18 @@ class Ops {
       : builder_(builder), call_(call), weights_(weights), weight_ids_(weights.size() + 1, 0) {}
 
   /// Names the nodes that follow in messages, profiles and dumps: "layers.3.attn".
-  void scope(const std::string& path) { note(builder_->scope(builder_->self, call_, to_abi(path))); }
+  void scope(const std::string& path) {
+    note(builder_->scope(builder_->self, call_, to_abi(path)));
+  }
   /// Gives a value a name under which it can be dumped: "layer_out.3".
-  void observe(const std::string& name, Tensor x) { note(builder_->observe(builder_->self, call_, to_abi(name), value(x))); }
+  void observe(const std::string& name, Tensor x) {
+    note(builder_->observe(builder_->self, call_, to_abi(name), value(x)));
+  }
 
-  Tensor embed(Tensor ids, Tensor table) { return emit("embed", {ids, table}); }            // [T] -> [T, D]
-  Tensor linear(Tensor x, Tensor weight) { return emit("linear", {x, weight}); }            // [.., K] -> [.., N]
+  Tensor embed(Tensor ids, Tensor table) { return emit("embed", {ids, table}); }  // [T] -> [T, D]
+  Tensor linear(Tensor x, Tensor weight) {
+    return emit("linear", {x, weight});
+  }  // [.., K] -> [.., N]
   Tensor linear(Tensor x, Tensor weight, Tensor bias) { return emit("linear", {x, weight, bias}); }
   Tensor add(Tensor a, Tensor b) { return emit("add", {a, b}); }
   Tensor mul(Tensor a, Tensor b) { return emit("mul", {a, b}); }
@@ -198,18 +209,24 @@ class Ops {
   }
   /// Rotates pairs (i, i + R/2) of the first R = 2 * inv_freq elements of each head.
   Tensor rope_half_split(Tensor x, Tensor positions, const RopeTable& rope) {
-    const dvt_attr_in freq{to_abi("inv_freq"), DVT_ATTR_F64, DVT_ATTR_MUST, rope.inv_freq.data(), rope.inv_freq.size()};
+    const dvt_attr_in freq{to_abi("inv_freq"), DVT_ATTR_F64, DVT_ATTR_MUST, rope.inv_freq.data(),
+                           rope.inv_freq.size()};
     return emit("rope", {x, positions}, {freq, f64("attention_factor", &rope.attention_factor)});
   }
   /// Appends k and v to the cache, then attends causally: q [T, H, E], k and v [T, G, E] -> [T, H, E].
   /// window: keys visible to a query, itself included; 0 = all before it.
-  Tensor attention(Tensor q, Tensor k, Tensor v, KvLayer kv, Tensor positions, double scale, int64_t window = 0) {
-    return emit("attention", {q, k, v, kv.k, kv.v, positions}, {f64("scale", &scale), i64("window", &window)});
+  Tensor attention(Tensor q, Tensor k, Tensor v, KvLayer kv, Tensor positions, double scale,
+                   int64_t window = 0) {
+    return emit("attention", {q, k, v, kv.k, kv.v, positions},
+                {f64("scale", &scale), i64("window", &window)});
   }
-  Tensor take_rows(Tensor x, Tensor rows) { return emit("take_rows", {x, rows}); }  // [T, ..] -> [R, ..]
+  Tensor take_rows(Tensor x, Tensor rows) {
+    return emit("take_rows", {x, rows});
+  }  // [T, ..] -> [R, ..]
 
   /// Any op by name, for ops of the plugin's own.
-  Tensor emit(std::string_view op, std::initializer_list<Tensor> in, std::initializer_list<dvt_attr_in> attrs = {}) {
+  Tensor emit(std::string_view op, std::initializer_list<Tensor> in,
+              std::initializer_list<dvt_attr_in> attrs = {}) {
     std::vector<dvt_id> ids;
     for (const Tensor& t : in) ids.push_back(value(t));
     dvt_op_desc desc{};
@@ -225,8 +242,12 @@ class Ops {
     note(builder_->emit(builder_->self, call_, &desc, &out.id));
     return out;
   }
-  static dvt_attr_in f64(std::string_view key, const double* v) { return {to_abi(key), DVT_ATTR_F64, DVT_ATTR_MUST, v, 1}; }
-  static dvt_attr_in i64(std::string_view key, const int64_t* v) { return {to_abi(key), DVT_ATTR_I64, DVT_ATTR_MUST, v, 1}; }
+  static dvt_attr_in f64(std::string_view key, const double* v) {
+    return {to_abi(key), DVT_ATTR_F64, DVT_ATTR_MUST, v, 1};
+  }
+  static dvt_attr_in i64(std::string_view key, const int64_t* v) {
+    return {to_abi(key), DVT_ATTR_I64, DVT_ATTR_MUST, v, 1};
+  }
 
   Tensor input(std::string_view name) {
     Tensor out;
@@ -238,7 +259,9 @@ class Ops {
     note(builder_->state(builder_->self, call_, to_abi(slot), &out.id));
     return out;
   }
-  void output(std::string_view name, Tensor x) { note(builder_->output(builder_->self, call_, to_abi(name), value(x))); }
+  void output(std::string_view name, Tensor x) {
+    note(builder_->output(builder_->self, call_, to_abi(name), value(x)));
+  }
   std::vector<dvt_dim> shape_of(Tensor x) {
     std::vector<dvt_dim> dims(DVT_MAX_DIMS);
     uint32_t n = 0;
@@ -261,7 +284,8 @@ class Ops {
   uint32_t value(Tensor t) {
     if (!t.is_weight) return t.id;
     uint32_t& id = weight_ids_[t.id];
-    if (id == 0) note(builder_->weight(builder_->self, call_, to_abi(weights_[t.id - 1]), nullptr, 0, &id));
+    if (id == 0)
+      note(builder_->weight(builder_->self, call_, to_abi(weights_[t.id - 1]), nullptr, 0, &id));
     return id;
   }
 
@@ -277,7 +301,10 @@ class Ops {
 class Step {
  public:
   explicit Step(Ops& op)
-      : tokens(op.input("tokens")), positions(op.input("positions")), logit_rows(op.input("out_rows")), op_(op) {}
+      : tokens(op.input("tokens")),
+        positions(op.input("positions")),
+        logit_rows(op.input("out_rows")),
+        op_(op) {}
   const Tensor tokens;      // [T] i32
   const Tensor positions;   // [1, T] i32
   const Tensor logit_rows;  // [R] i32
@@ -299,7 +326,8 @@ struct ArchTable {
   };
   static Opened& self(void* arch) { return *static_cast<Opened*>(arch); }
 
-  static dvt_code open(void* plugin, dvt_call* call, const dvt_arch_open* in, void** arch) noexcept {
+  static dvt_code open(void* plugin, dvt_call* call, const dvt_arch_open* in,
+                       void** arch) noexcept {
     return guard(call, [&] {
       ConfigReader config(host_of(plugin).doc(in->config));
       Weights weights(in->catalogue);
@@ -310,7 +338,8 @@ struct ArchTable {
         // They are reported below.
       }
       // Shapes follow from the config: when that is wrong, only its own problems mean anything.
-      const std::vector<std::string> problems = config.problems().empty() ? weights.problems() : config.problems();
+      const std::vector<std::string> problems =
+          config.problems().empty() ? weights.problems() : config.problems();
       if (!problems.empty()) {
         std::string all;
         for (size_t i = 0; i < problems.size() && i < 10; ++i) all += (i ? "\n" : "") + problems[i];
@@ -332,7 +361,8 @@ struct ArchTable {
       out->d_model = info.d_model;
     });
   }
-  static dvt_code states(void* arch, dvt_call* call, dvt_state_spec* out, uint64_t cap, uint64_t* need) noexcept {
+  static dvt_code states(void* arch, dvt_call* call, dvt_state_spec* out, uint64_t cap,
+                         uint64_t* need) noexcept {
     return guard(call, [&] {
       std::vector<dvt_state_spec> specs;
       for (const StateSpec& s : self(arch).states) {
@@ -352,17 +382,20 @@ struct ArchTable {
       give(std::span<const dvt_state_spec>(specs), out, cap, need);
     });
   }
-  static dvt_code build(void* arch, dvt_call* call, const dvt_builder_v1* builder, dvt_str graph_name) noexcept {
+  static dvt_code build(void* arch, dvt_call* call, const dvt_builder_v1* builder,
+                        dvt_str graph_name) noexcept {
     return guard(call, [&] {
       if (to_view(graph_name) != "main")
-        throw Error("this architecture has no graph \"" + std::string(to_view(graph_name)) + "\"", DVT_EUNSUPPORTED);
+        throw Error("this architecture has no graph \"" + std::string(to_view(graph_name)) + "\"",
+                    DVT_EUNSUPPORTED);
       Ops op(builder, call, self(arch).weights);
       const Step step(op);
       op.output("logits", self(arch).model->forward(op, step));
       Call(call).check(op.code());
     });
   }
-  static constexpr dvt_arch_v1 table = {sizeof(dvt_arch_v1), 0, open, close, info, states, build, nullptr};
+  static constexpr dvt_arch_v1 table = {
+      sizeof(dvt_arch_v1), 0, open, close, info, states, build, nullptr};
   static const void* find(std::string_view name) {
     if (name == "dovetail.arch/1") return &table;
     if constexpr (requires { T::ops(); }) {
@@ -375,6 +408,6 @@ struct ArchTable {
 }  // namespace dovetail
 
 /// Further arguments: every "model_type" that this class reads.
-#define DVT_EXPORT_ARCHITECTURE(Class, ...)                                                            \
-  DVT_DEFINE_PLUGIN("arch", ("dovetail.arch/1"), (__VA_ARGS__), ::dovetail::ArchTable<Class>::find, \
-                    ::dovetail::params_of<Class>())
+#define DVT_EXPORT_ARCHITECTURE(Class, ...)                     \
+  DVT_DEFINE_PLUGIN("arch", ("dovetail.arch/1"), (__VA_ARGS__), \
+                    ::dovetail::ArchTable<Class>::find, ::dovetail::params_of<Class>())

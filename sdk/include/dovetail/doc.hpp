@@ -14,8 +14,12 @@
 
 namespace dovetail {
 
-inline dvt_str to_abi(std::string_view s) { return {s.data(), s.size()}; }
-inline std::string_view to_view(dvt_str s) { return {s.p, static_cast<size_t>(s.n)}; }
+inline dvt_str to_abi(std::string_view s) {
+  return {s.data(), s.size()};
+}
+inline std::string_view to_view(dvt_str s) {
+  return {s.p, static_cast<size_t>(s.n)};
+}
 
 /// What a plugin throws when its input is wrong. The SDK's edge turns it into a status.
 class Error : public std::runtime_error {
@@ -37,7 +41,9 @@ class Doc {
 
   dvt_doc handle() const { return handle_; }
   const dvt_host_v1* host() const { return host_; }
-  uint32_t kind() const { return host_ ? host_->doc_kind(host_->self, handle_) : uint32_t{DVT_DOC_NULL}; }
+  uint32_t kind() const {
+    return host_ ? host_->doc_kind(host_->self, handle_) : uint32_t{DVT_DOC_NULL};
+  }
   bool is_null() const { return kind() == DVT_DOC_NULL; }
   bool is_map() const { return kind() == DVT_DOC_MAP; }
   bool is_list() const { return kind() == DVT_DOC_LIST; }
@@ -76,7 +82,8 @@ class Doc {
   }
   bool as_bool() const {
     uint32_t out = 0;
-    if (!host_ || host_->doc_bool(host_->self, handle_, &out) != DVT_OK) wrong_kind("true or false");
+    if (!host_ || host_->doc_bool(host_->self, handle_, &out) != DVT_OK)
+      wrong_kind("true or false");
     return out != 0;
   }
 
@@ -90,14 +97,22 @@ class Doc {
   }
   const char* kind_name() const {
     switch (kind()) {
-      case DVT_DOC_NULL: return "nothing";
-      case DVT_DOC_BOOL: return "true or false";
-      case DVT_DOC_INT: return "an integer";
-      case DVT_DOC_FLOAT: return "a number";
-      case DVT_DOC_STR: return "a string";
-      case DVT_DOC_LIST: return "a list";
-      case DVT_DOC_MAP: return "a map";
-      default: return "an unknown kind";
+      case DVT_DOC_NULL:
+        return "nothing";
+      case DVT_DOC_BOOL:
+        return "true or false";
+      case DVT_DOC_INT:
+        return "an integer";
+      case DVT_DOC_FLOAT:
+        return "a number";
+      case DVT_DOC_STR:
+        return "a string";
+      case DVT_DOC_LIST:
+        return "a list";
+      case DVT_DOC_MAP:
+        return "a map";
+      default:
+        return "an unknown kind";
     }
   }
 

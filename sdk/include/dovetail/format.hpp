@@ -18,12 +18,14 @@ class File {
   std::string name() const {
     dvt_str out{};
     const dvt_host_v1* h = host_.table();
-    return h->file_name(h->self, handle_, &out) == DVT_OK ? std::string(to_view(out)) : std::string();
+    return h->file_name(h->self, handle_, &out) == DVT_OK ? std::string(to_view(out))
+                                                          : std::string();
   }
   uint64_t size() const {
     uint64_t out = 0;
     const dvt_host_v1* h = host_.table();
-    if (h->file_size(h->self, handle_, &out) != DVT_OK) throw Error("cannot tell the size of " + name(), DVT_EIO);
+    if (h->file_size(h->self, handle_, &out) != DVT_OK)
+      throw Error("cannot tell the size of " + name(), DVT_EIO);
     return out;
   }
   void read(Call call, uint64_t offset, void* dst, uint64_t n) const {
@@ -62,7 +64,8 @@ class Folder {
     file.read(call, 0, text.data(), text.size());
     dvt_doc out = 0;
     const dvt_host_v1* h = host_.table();
-    call.check(h->parse_json(h->self, call.frame(), {text.data(), text.size()}, to_abi(file.name()), &out));
+    call.check(h->parse_json(h->self, call.frame(), {text.data(), text.size()}, to_abi(file.name()),
+                             &out));
     return host_.doc(out);
   }
 
@@ -104,20 +107,29 @@ struct FormatTable {
     const Host& host = host_of(plugin);
     return {host, Folder(host, in->dir), File(host, in->file)};
   }
-  static dvt_code probe(void* plugin, dvt_call* call, const dvt_format_open* in, dvt_bytes head, uint32_t* score) noexcept {
+  static dvt_code probe(void* plugin, dvt_call* call, const dvt_format_open* in, dvt_bytes head,
+                        uint32_t* score) noexcept {
     return guard(call, [&] {
-      *score = T::probe(opened(plugin, in), {static_cast<const uint8_t*>(head.p), static_cast<size_t>(head.n)}, Call(call));
+      *score =
+          T::probe(opened(plugin, in),
+                   {static_cast<const uint8_t*>(head.p), static_cast<size_t>(head.n)}, Call(call));
     });
   }
-  static dvt_code open(void* plugin, dvt_call* call, const dvt_format_open* in, void** reader) noexcept {
+  static dvt_code open(void* plugin, dvt_call* call, const dvt_format_open* in,
+                       void** reader) noexcept {
     return guard(call, [&] { *reader = new T(opened(plugin, in), Call(call)); });
   }
   static void close(void* reader) noexcept { delete static_cast<T*>(reader); }
-  static dvt_code tensors(void* reader, dvt_call* call, dvt_tensor* out, uint64_t cap, uint64_t* need) noexcept {
-    return guard(call, [&] { give(std::span<const dvt_tensor>(static_cast<const T*>(reader)->tensors()), out, cap, need); });
+  static dvt_code tensors(void* reader, dvt_call* call, dvt_tensor* out, uint64_t cap,
+                          uint64_t* need) noexcept {
+    return guard(call, [&] {
+      give(std::span<const dvt_tensor>(static_cast<const T*>(reader)->tensors()), out, cap, need);
+    });
   }
   static dvt_code document(void* reader, dvt_call* call, dvt_str which, dvt_doc* out) noexcept {
-    return guard(call, [&] { *out = static_cast<T*>(reader)->document(to_view(which), Call(call)).handle(); });
+    return guard(call, [&] {
+      *out = static_cast<T*>(reader)->document(to_view(which), Call(call)).handle();
+    });
   }
   static dvt_code lay_out(void*, dvt_call* call, const dvt_tensor* tensors, uint64_t n,
                           uint64_t max_bytes, const dvt_file_sink* sink) noexcept {
@@ -129,12 +141,14 @@ struct FormatTable {
   static constexpr bool kWrites = requires { &T::lay_out; };
   static constexpr dvt_format_v1 table = {
       sizeof(dvt_format_v1), 0, probe, open, close, tensors, document, kWrites ? lay_out : nullptr};
-  static const void* find(std::string_view name) { return name == "dovetail.format/1" ? &table : nullptr; }
+  static const void* find(std::string_view name) {
+    return name == "dovetail.format/1" ? &table : nullptr;
+  }
 };
 
 }  // namespace dovetail
 
 /// Keys: what the reader answers to, e.g. "model.safetensors", "*.safetensors".
-#define DVT_EXPORT_FORMAT(Class, ...)                                                                        \
-  DVT_DEFINE_PLUGIN("format", ("dovetail.format/1"), (__VA_ARGS__), ::dovetail::FormatTable<Class>::find, \
-                    ::dovetail::params_of<Class>())
+#define DVT_EXPORT_FORMAT(Class, ...)                               \
+  DVT_DEFINE_PLUGIN("format", ("dovetail.format/1"), (__VA_ARGS__), \
+                    ::dovetail::FormatTable<Class>::find, ::dovetail::params_of<Class>())

@@ -72,8 +72,12 @@ class GraphCopy {
     return out;
   }
   void set_op(uint64_t node, std::string_view op) { nodes_[node].op = op_index(op); }
-  void set_input(uint64_t node, uint32_t k, uint32_t value) { edges_[nodes_[node].in0 + k] = value; }
-  void set_output(uint64_t node, uint32_t k, uint32_t value) { edges_[nodes_[node].out0 + k] = value; }
+  void set_input(uint64_t node, uint32_t k, uint32_t value) {
+    edges_[nodes_[node].in0 + k] = value;
+  }
+  void set_output(uint64_t node, uint32_t k, uint32_t value) {
+    edges_[nodes_[node].out0 + k] = value;
+  }
   void set_inputs(uint64_t node, const std::vector<uint32_t>& values) {
     nodes_[node].in0 = static_cast<uint32_t>(edges_.size());
     nodes_[node].n_in = static_cast<uint32_t>(values.size());
@@ -86,7 +90,9 @@ class GraphCopy {
   template <class T>
   static void copy(std::vector<T>& to, const void* from, uint64_t n, uint64_t stride) {
     to.resize(n);
-    for (uint64_t i = 0; i < n; ++i) std::memcpy(&to[i], static_cast<const uint8_t*>(from) + i * stride, std::min<uint64_t>(stride, sizeof(T)));
+    for (uint64_t i = 0; i < n; ++i)
+      std::memcpy(&to[i], static_cast<const uint8_t*>(from) + i * stride,
+                  std::min<uint64_t>(stride, sizeof(T)));
   }
   template <class T>
   static void table(const T*& p, uint64_t& n, uint32_t& stride, const std::vector<T>& from) {
@@ -97,7 +103,8 @@ class GraphCopy {
   uint32_t op_index(std::string_view name) {
     for (size_t i = 0; i < ops_.size(); ++i) {
       const dvt_range r = strs_[ops_[i].name - 1];
-      if (std::string_view(chars_.data() + r.begin, r.end - r.begin) == name) return static_cast<uint32_t>(i);
+      if (std::string_view(chars_.data() + r.begin, r.end - r.begin) == name)
+        return static_cast<uint32_t>(i);
     }
     const auto begin = chars_.size();
     chars_.insert(chars_.end(), name.begin(), name.end());

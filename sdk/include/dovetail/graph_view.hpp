@@ -26,16 +26,25 @@ class GraphView {
   uint64_t n_vals() const { return g_->n_vals; }
   const dvt_node& node(uint64_t i) const { return at<dvt_node>(g_->nodes, g_->node_stride, i); }
   const dvt_val& val(uint64_t i) const { return at<dvt_val>(g_->vals, g_->val_stride, i); }
-  const dvt_weight_ref& weight(uint64_t i) const { return at<dvt_weight_ref>(g_->weights, g_->weight_stride, i); }
-  const dvt_state_spec& state(uint64_t i) const { return at<dvt_state_spec>(g_->states, g_->states->struct_size, i); }
+  const dvt_weight_ref& weight(uint64_t i) const {
+    return at<dvt_weight_ref>(g_->weights, g_->weight_stride, i);
+  }
+  const dvt_state_spec& state(uint64_t i) const {
+    return at<dvt_state_spec>(g_->states, g_->states->struct_size, i);
+  }
   std::string_view str(dvt_id id) const {
     if (id == 0 || id > g_->n_strs) return {};
-    return {g_->chars + g_->strs[id - 1].begin, static_cast<size_t>(g_->strs[id - 1].end - g_->strs[id - 1].begin)};
+    return {g_->chars + g_->strs[id - 1].begin,
+            static_cast<size_t>(g_->strs[id - 1].end - g_->strs[id - 1].begin)};
   }
-  const dvt_op_ref& op(const dvt_node& n) const { return at<dvt_op_ref>(g_->ops, g_->op_stride, n.op); }
+  const dvt_op_ref& op(const dvt_node& n) const {
+    return at<dvt_op_ref>(g_->ops, g_->op_stride, n.op);
+  }
   std::string_view op_name(const dvt_node& n) const { return str(op(n).name); }
   std::span<const uint32_t> inputs(const dvt_node& n) const { return {g_->edges + n.in0, n.n_in}; }
-  std::span<const uint32_t> outputs(const dvt_node& n) const { return {g_->edges + n.out0, n.n_out}; }
+  std::span<const uint32_t> outputs(const dvt_node& n) const {
+    return {g_->edges + n.out0, n.n_out};
+  }
 
   std::vector<int64_t> dims(uint32_t v, const Sizes& sizes) const {
     std::vector<int64_t> out;
@@ -52,7 +61,8 @@ class GraphView {
     if (name == "T") return &Sizes::tokens;
     if (name == "R") return &Sizes::rows;
     if (name == "S") return &Sizes::seqs;
-    throw Error("this backend does not know the size \"" + std::string(name) + "\"", DVT_EUNSUPPORTED);
+    throw Error("this backend does not know the size \"" + std::string(name) + "\"",
+                DVT_EUNSUPPORTED);
   }
   int64_t elements(uint32_t v, const Sizes& sizes) const {
     int64_t n = 1;
@@ -68,8 +78,12 @@ class GraphView {
     return nullptr;
   }
   /// The value of an attribute of one element; throws Error when absent or of another type.
-  int64_t i64(const dvt_node& n, std::string_view key) const { return one<int64_t>(n, key, DVT_ATTR_I64); }
-  double f64(const dvt_node& n, std::string_view key) const { return one<double>(n, key, DVT_ATTR_F64); }
+  int64_t i64(const dvt_node& n, std::string_view key) const {
+    return one<int64_t>(n, key, DVT_ATTR_I64);
+  }
+  double f64(const dvt_node& n, std::string_view key) const {
+    return one<double>(n, key, DVT_ATTR_F64);
+  }
   std::span<const double> f64_list(const dvt_node& n, std::string_view key) const {
     const dvt_attr* a = find_attr(n, key);
     if (!a || a->type != DVT_ATTR_F64) throw missing(n, key);
@@ -91,8 +105,9 @@ class GraphView {
     return *reinterpret_cast<const T*>(static_cast<const uint8_t*>(base) + stride * i);
   }
   Error missing(const dvt_node& n, std::string_view key) const {
-    return Error("node " + std::string(op_name(n)) + " lacks attribute \"" + std::string(key) + "\"", DVT_EINVAL,
-                 std::string(str(n.scope)));
+    return Error(
+        "node " + std::string(op_name(n)) + " lacks attribute \"" + std::string(key) + "\"",
+        DVT_EINVAL, std::string(str(n.scope)));
   }
   template <class T>
   T one(const dvt_node& n, std::string_view key, uint32_t type) const {

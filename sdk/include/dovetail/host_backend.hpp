@@ -42,26 +42,40 @@ class HostBackend {
     if (dtype == 0 || (!wanted.empty() && wanted != stored))
       throw Error("weight is stored as \"" + std::string(stored) + "\"" +
                       (wanted.empty() ? "" : ", wanted as \"" + std::string(wanted) + "\"") +
-                      "; this backend computes with float32, bf16 and f16 as they are stored, or with int8, int4 and int4q",
+                      "; this backend computes with float32, bf16 and f16 as they are stored, or "
+                      "with int8, int4 and int4q",
                   DVT_EUNSUPPORTED, std::string(to_view(use.name)));
     if (dtype == DVT_F32 || use.ndim > 1)
-      return {sizeof(dvt_weight_plan), DVT_PLAN_KEEP, 0, static_cast<uint32_t>(dtype_bytes(dtype)), elements_of(use) * dtype_bytes(dtype), 0, {}};
-    return {sizeof(dvt_weight_plan), DVT_PLAN_PACK, 0, 64, elements_of(use) * sizeof(float), dtype, {}};
+      return {sizeof(dvt_weight_plan),
+              DVT_PLAN_KEEP,
+              0,
+              static_cast<uint32_t>(dtype_bytes(dtype)),
+              elements_of(use) * dtype_bytes(dtype),
+              0,
+              {}};
+    return {sizeof(dvt_weight_plan),          DVT_PLAN_PACK, 0, 64,
+            elements_of(use) * sizeof(float), dtype,         {}};
   }
-  void pack(std::span<const dvt_weight_use> uses, std::span<const dvt_bytes> sources, void* dst, uint64_t, Call) const {
+  void pack(std::span<const dvt_weight_use> uses, std::span<const dvt_bytes> sources, void* dst,
+            uint64_t, Call) const {
     const auto* in = static_cast<const uint16_t*>(sources[0].p);
     const bool is_bf16 = plain_dtype(to_view(uses[0].stored)) == DVT_BF16;
-    (is_bf16 ? widen_.bf16 : widen_.f16)(static_cast<float*>(dst), in, static_cast<int64_t>(elements_of(uses[0])));
+    (is_bf16 ? widen_.bf16 : widen_.f16)(static_cast<float*>(dst), in,
+                                         static_cast<int64_t>(elements_of(uses[0])));
   }
   void bind(std::span<const dvt_weight_use> uses, const dvt_weight_plan& plan, const void* p) {
-    const uint32_t dtype = plan.how == DVT_PLAN_PACK ? uint32_t{DVT_F32} : plain_dtype(to_view(uses[0].stored));
+    const uint32_t dtype =
+        plan.how == DVT_PLAN_PACK ? uint32_t{DVT_F32} : plain_dtype(to_view(uses[0].stored));
     weights_[std::string(to_view(uses[0].name))] = {p, plan.bytes, dtype};
   }
 
-  void alloc_states(const StateAlloc& a) { states_.alloc(a.specs, a.kv_dtype, a.page_len, a.n_pages, a.n_slots); }
+  void alloc_states(const StateAlloc& a) {
+    states_.alloc(a.specs, a.kv_dtype, a.page_len, a.n_pages, a.n_slots);
+  }
   /// For a backend whose programs run `find`'s ops on all lanes or on one.
-  StateEstimate estimate_with(HostProgram::FindOp find, bool parallel, const dvt_graph* graph, const dvt_compile_options& options,
-                              uint32_t kv_dtype, uint32_t page_len) const {
+  StateEstimate estimate_with(HostProgram::FindOp find, bool parallel, const dvt_graph* graph,
+                              const dvt_compile_options& options, uint32_t kv_dtype,
+                              uint32_t page_len) const {
     StateEstimate out;
     const GraphView g(graph);
     for (uint64_t i = 0; i < graph->n_states; ++i) {
@@ -70,7 +84,8 @@ class HostBackend {
       (spec.kind == DVT_STATE_PAGED ? out.bytes_per_page : out.bytes_per_slot) += bytes;
     }
     const dvt_host_v1* h = host_.table();
-    out.workspace = HostProgram::workspace(graph, options, find, parallel ? h->n_lanes(h->self) : 1);
+    out.workspace =
+        HostProgram::workspace(graph, options, find, parallel ? h->n_lanes(h->self) : 1);
     return out;
   }
   std::vector<dvt_mem_row> mem() const {
@@ -79,18 +94,22 @@ class HostBackend {
   }
   void export_state(const dvt_chunk& c) const { states_.export_chunk(c); }
   void import_state(const dvt_chunk& c) { states_.import_chunk(c); }
-  void copy_pages(uint32_t group, const uint32_t* src, const uint32_t* dst, uint64_t n) { states_.copy_pages(group, src, dst, n); }
+  void copy_pages(uint32_t group, const uint32_t* src, const uint32_t* dst, uint64_t n) {
+    states_.copy_pages(group, src, dst, n);
+  }
   void reset_slot(uint32_t slot) { states_.reset(slot); }
 
   /// A compiled graph with the ids of its last steps, so that a batch may name a row of an earlier
   /// ticket instead of a token. Runs at submit; a ticket is done when it is given.
   class Program {
    public:
-    Program(std::unique_ptr<HostProgram> program, uint32_t max_tokens, uint32_t max_rows, int64_t (*argmax)(const float*, int64_t))
+    Program(std::unique_ptr<HostProgram> program, uint32_t max_tokens, uint32_t max_rows,
+            int64_t (*argmax)(const float*, int64_t))
         : program_(std::move(program)), argmax_(argmax), tokens_(max_tokens) {
       for (auto& ids : history_) ids.resize(max_rows);
     }
-    uint64_t submit(Call call, const dvt_batch& batch, std::span<const dvt_output> outs, const dvt_sampling* sampling) {
+    uint64_t submit(Call call, const dvt_batch& batch, std::span<const dvt_output> outs,
+                    const dvt_sampling* sampling) {
       dvt_batch resolved = batch;
       if (batch.token_from) {
         for (uint32_t i = 0; i < batch.n_tokens && i < tokens_.size(); ++i) {
@@ -113,26 +132,33 @@ class HostBackend {
     static constexpr uint64_t kHistory = 2;  // steps whose ids can be named
 
     int32_t earlier_id(const dvt_token_from& from) const {
-      if (from.ticket > ticket_ || from.ticket + kHistory <= ticket_ || from.row >= history_[0].size())
-        throw Error("a token names row " + std::to_string(from.row) + " of ticket " + std::to_string(from.ticket) +
-                    ", whose ids are not kept");
+      if (from.ticket > ticket_ || from.ticket + kHistory <= ticket_ ||
+          from.row >= history_[0].size())
+        throw Error("a token names row " + std::to_string(from.row) + " of ticket " +
+                    std::to_string(from.ticket) + ", whose ids are not kept");
       return std::max(0, history_[from.ticket % kHistory][from.row]);
     }
-    void sample(const dvt_batch& batch, std::span<const dvt_output> outs, const dvt_sampling& sampling) {
-      if (sampling.kind != DVT_SAMPLE_ARGMAX) throw Error("this backend samples only the argmax", DVT_EUNSUPPORTED);
+    void sample(const dvt_batch& batch, std::span<const dvt_output> outs,
+                const dvt_sampling& sampling) {
+      if (sampling.kind != DVT_SAMPLE_ARGMAX)
+        throw Error("this backend samples only the argmax", DVT_EUNSUPPORTED);
       const Array logits = program_->value("logits");
       std::vector<int32_t>& ids = history_[ticket_ % kHistory];
       for (uint32_t r = 0; r < batch.n_rows; ++r) {
         float* row = logits.f32() + int64_t{r} * logits.last();
         if (sampling.mask)
           for (int64_t i = 0; i < logits.last(); ++i)
-            if (!(sampling.mask[i / 32] >> (i % 32) & 1u)) row[i] = -std::numeric_limits<float>::infinity();
+            if (!(sampling.mask[i / 32] >> (i % 32) & 1u))
+              row[i] = -std::numeric_limits<float>::infinity();
         const int64_t id = argmax_(row, logits.last());
-        ids[r] = id >= 0 && row[id] > -std::numeric_limits<float>::infinity() ? static_cast<int32_t>(id) : -1;
+        ids[r] = id >= 0 && row[id] > -std::numeric_limits<float>::infinity()
+                     ? static_cast<int32_t>(id)
+                     : -1;
       }
       for (const dvt_output& out : outs)
         if (to_view(out.name) == "ids") {
-          if (out.bytes < batch.n_rows * sizeof(int32_t)) throw Error("output \"ids\" is too small");
+          if (out.bytes < batch.n_rows * sizeof(int32_t))
+            throw Error("output \"ids\" is too small");
           std::memcpy(out.data, ids.data(), batch.n_rows * sizeof(int32_t));
         }
     }
@@ -145,11 +171,15 @@ class HostBackend {
   };
 
  protected:
-  std::unique_ptr<Program> make_program(GraphCopy graph, const dvt_compile_options& options, HostProgram::FindOp find,
-                                        bool parallel, const void* context, int64_t (*argmax)(const float*, int64_t)) {
-    auto inner = std::make_unique<HostProgram>(host_.table(), std::move(graph), options, find, weights_, &states_, parallel, context);
+  std::unique_ptr<Program> make_program(GraphCopy graph, const dvt_compile_options& options,
+                                        HostProgram::FindOp find, bool parallel,
+                                        const void* context,
+                                        int64_t (*argmax)(const float*, int64_t)) {
+    auto inner = std::make_unique<HostProgram>(host_.table(), std::move(graph), options, find,
+                                               weights_, &states_, parallel, context);
     workspace_ += inner->workspace_bytes();
-    return std::make_unique<Program>(std::move(inner), options.max_tokens, options.max_rows, argmax);
+    return std::make_unique<Program>(std::move(inner), options.max_tokens, options.max_rows,
+                                     argmax);
   }
   /// The verdict for an op that is in the table, or that a plugin brings with a function.
   static dvt_verdict verdict(const GraphView& g, const dvt_node& n, HostProgram::FindOp find) {
@@ -157,7 +187,8 @@ class HostBackend {
     if (op.tier == DVT_TIER_PLUGIN) return {DVT_NATIVE, 0, {}};
     if (op.rev == 1 && find(g.str(op.name))) return {DVT_NATIVE, 0, {}};
     const dvt_str reason = literal("this backend has no such op");
-    return {op.tier == DVT_TIER_COMPOSITE ? uint32_t{DVT_DECOMPOSE} : uint32_t{DVT_CANNOT}, 0, reason};
+    return {op.tier == DVT_TIER_COMPOSITE ? uint32_t{DVT_DECOMPOSE} : uint32_t{DVT_CANNOT}, 0,
+            reason};
   }
 
   Host host_;

@@ -36,15 +36,19 @@ struct Lane {
 
 /// What a node says of itself.
 struct CutRule {
-  int64_t units = 0;         // its columns can be dealt in this many equal parts, or in a divisor; 0: it cuts itself
-  uint32_t by_column = 0;    // bits of the inputs of which a lane reads the columns that it writes
-  bool can_copy = false;     // every lane may compute all of the (only) output for itself
-  uint32_t reads_copy = 0;   // bits of the inputs that may be a copy per lane
-  int32_t in_place = -1;     // the input whose memory the (only) output takes; nothing may read it later
+  // Its columns can be dealt in this many equal parts, or in a divisor; 0: it cuts itself.
+  int64_t units = 0;
+  uint32_t by_column = 0;   // bits of the inputs of which a lane reads the columns that it writes
+  bool can_copy = false;    // every lane may compute all of the (only) output for itself
+  uint32_t reads_copy = 0;  // bits of the inputs that may be a copy per lane
+  int32_t in_place =
+      -1;  // the input whose memory the (only) output takes; nothing may read it later
 };
 
 /// Whether a node does nothing but give its input another shape.
-inline bool is_alias(const GraphView& g, const dvt_node& n) { return g.op_name(n) == "reshape"; }
+inline bool is_alias(const GraphView& g, const dvt_node& n) {
+  return g.op_name(n) == "reshape";
+}
 
 /// Rows up to which copies are made, by the sizes T and R.
 inline constexpr int64_t kFewRows = 4;
@@ -55,15 +59,22 @@ class Cuts {
 
   /// `rules` by node; `root` gives for each value the one whose memory it shares; `kept` values must
   /// be in one place when the step has run.
-  Cuts(const GraphView& g, std::vector<CutRule> rules, const std::vector<uint32_t>& root, const std::vector<bool>& kept, uint32_t n_lanes)
-      : rules_(std::move(rules)), n_lanes_(n_lanes), parent_(g.n_vals()), units_(g.n_vals(), 0), copy_(g.n_vals(), false) {
+  Cuts(const GraphView& g, std::vector<CutRule> rules, const std::vector<uint32_t>& root,
+       const std::vector<bool>& kept, uint32_t n_lanes)
+      : rules_(std::move(rules)),
+        n_lanes_(n_lanes),
+        parent_(g.n_vals()),
+        units_(g.n_vals(), 0),
+        copy_(g.n_vals(), false) {
     std::iota(parent_.begin(), parent_.end(), 0);
     for (uint64_t i = 0; i < g.n_nodes(); ++i) {
       const dvt_node& node = g.node(i);
       const uint32_t out = g.outputs(node).empty() ? kNone : g.outputs(node)[0];
       if (out == kNone) continue;
-      if (is_alias(g, node) && width(g, out) == width(g, g.inputs(node)[0])) parent_[find(out)] = find(g.inputs(node)[0]);
-      else if (rules_[i].units > 0) join(g, node, rules_[i]);
+      if (is_alias(g, node) && width(g, out) == width(g, g.inputs(node)[0]))
+        parent_[find(out)] = find(g.inputs(node)[0]);
+      else if (rules_[i].units > 0)
+        join(g, node, rules_[i]);
     }
     if (n_lanes > 1) choose_copies(g, root, kept);
   }
@@ -73,7 +84,9 @@ class Cuts {
     return rules_[node].units == 0 ? 0 : units_[find(g.outputs(g.node(node))[0])];
   }
   /// Whether a lane reads just its own columns of input k of a node.
-  bool by_column(uint64_t node, size_t k) const { return k < 32 && (rules_[node].by_column >> k & 1u); }
+  bool by_column(uint64_t node, size_t k) const {
+    return k < 32 && (rules_[node].by_column >> k & 1u);
+  }
   /// The group of a value, or kNone if its columns belong to no lane.
   uint32_t group(uint32_t v) const { return units_[find(v)] > 0 ? find(v) : kNone; }
   /// Whether lanes have a copy each of this value when its rows are few.
@@ -95,13 +108,16 @@ class Cuts {
     return v;
   }
   // A cut into few units must be even; one into many is nearly so.
-  bool is_even(int64_t units) const { return units > 0 && (units % n_lanes_ == 0 || units >= 16 * int64_t{n_lanes_}); }
+  bool is_even(int64_t units) const {
+    return units > 0 && (units % n_lanes_ == 0 || units >= 16 * int64_t{n_lanes_});
+  }
 
   void join(const GraphView& g, const dvt_node& node, CutRule& rule) {
     const uint32_t out = g.outputs(node)[0];
     int64_t units = rule.units;
     for (uint32_t k = 0; k < node.n_in && k < 32; ++k)
-      if (rule.by_column >> k & 1u) units = std::gcd(units, units_[find(g.inputs(node)[k])]);  // 0: an input of no group
+      if (rule.by_column >> k & 1u)
+        units = std::gcd(units, units_[find(g.inputs(node)[k])]);  // 0: an input of no group
     bool all = is_even(units);
     for (uint32_t k = 0; k < node.n_in && k < 32; ++k)
       if (rule.by_column >> k & 1u) all = all && units_[find(g.inputs(node)[k])] > 0;
@@ -116,9 +132,12 @@ class Cuts {
   }
 
   // A value may be a copy per lane where all who read it can take one, and nobody wants it afterwards.
-  void choose_copies(const GraphView& g, const std::vector<uint32_t>& root, const std::vector<bool>& kept) {
+  void choose_copies(const GraphView& g, const std::vector<uint32_t>& root,
+                     const std::vector<bool>& kept) {
     for (uint64_t i = 0; i < g.n_nodes(); ++i)
-      if (rules_[i].can_copy && g.node(i).n_out == 1 && (has_rows(g, g.outputs(g.node(i))[0], "T") || has_rows(g, g.outputs(g.node(i))[0], "R"))) copy_[g.outputs(g.node(i))[0]] = true;
+      if (rules_[i].can_copy && g.node(i).n_out == 1 &&
+          (has_rows(g, g.outputs(g.node(i))[0], "T") || has_rows(g, g.outputs(g.node(i))[0], "R")))
+        copy_[g.outputs(g.node(i))[0]] = true;
     for (uint32_t v = 0; v < g.n_vals(); ++v)
       if (kept[v] || root[v] != v) copy_[root[v]] = false;
     for (uint64_t i = 0; i < g.n_nodes(); ++i)
@@ -146,11 +165,13 @@ class Barriers {
     int64_t width = 0;
   };
   /// Notes what a node reads and writes; true if lanes must meet before it.
-  bool before(const std::vector<Access>& reads, const std::vector<Access>& writes, const std::vector<int32_t>& states) {
+  bool before(const std::vector<Access>& reads, const std::vector<Access>& writes,
+              const std::vector<int32_t>& states) {
     bool meet = false;
     for (const Access& r : reads) meet = meet || hits(written_, r);
     for (const Access& w : writes) meet = meet || hits(written_, w) || hits(read_, w);
-    for (int32_t s : states) meet = meet || std::find(states_.begin(), states_.end(), s) != states_.end();
+    for (int32_t s : states)
+      meet = meet || std::find(states_.begin(), states_.end(), s) != states_.end();
     if (meet) clear();
     read_.insert(read_.end(), reads.begin(), reads.end());
     written_.insert(written_.end(), writes.begin(), writes.end());
@@ -167,7 +188,8 @@ class Barriers {
  private:
   static bool hits(const std::vector<Access>& list, const Access& a) {
     return std::any_of(list.begin(), list.end(), [&a](const Access& b) {
-      const bool same_owner = a.group != Cuts::kNone && a.group == b.group && a.begin == b.begin && a.end == b.end && a.width == b.width;
+      const bool same_owner = a.group != Cuts::kNone && a.group == b.group && a.begin == b.begin &&
+                              a.end == b.end && a.width == b.width;
       return a.begin < b.end && b.begin < a.end && !same_owner;
     });
   }

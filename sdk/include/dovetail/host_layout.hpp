@@ -26,7 +26,8 @@ struct Shares {
   uint64_t place_bytes, lane_bytes;  // of a copy's place; of all places of a lane
 
   bool is_copy(uint32_t v, uint32_t mode) const {
-    return std::any_of(copies.begin(), copies.end(), [&](const LaneCopy& c) { return c.val == v && (mode & c.mode_bit); });
+    return std::any_of(copies.begin(), copies.end(),
+                       [&](const LaneCopy& c) { return c.val == v && (mode & c.mode_bit); });
   }
 };
 /// Where values live in the workspace.
@@ -47,28 +48,34 @@ struct Region {
 /// Modes of a step: bit 0, few tokens; bit 1, few rows of logits (at most kFewRows).
 inline constexpr uint32_t kFewOfAll = 3;
 
-inline uint64_t element_bytes(uint32_t dtype) { return dtype == DVT_ACTIVATION ? sizeof(float) : dtype_bytes(dtype); }
+inline uint64_t element_bytes(uint32_t dtype) {
+  return dtype == DVT_ACTIVATION ? sizeof(float) : dtype_bytes(dtype);
+}
 
 /// Before which nodes lanes meet in a mode, where `region_of` says what memory a value is in.
 template <class RegionOf>
-std::vector<bool> meetings(const GraphView& g, const Shares& shares, uint32_t mode, RegionOf region_of) {
+std::vector<bool> meetings(const GraphView& g, const Shares& shares, uint32_t mode,
+                           RegionOf region_of) {
   Barriers barriers;
   std::vector<bool> out(g.n_nodes(), false);
   for (uint64_t i = 0; i < g.n_nodes(); ++i) {
     const dvt_node& node = g.node(i);
     if (is_alias(g, node)) continue;
-    const uint32_t group = shares.cuts.units(g, i) > 0 ? shares.cuts.group(g.outputs(node)[0]) : Cuts::kNone;
+    const uint32_t group =
+        shares.cuts.units(g, i) > 0 ? shares.cuts.group(g.outputs(node)[0]) : Cuts::kNone;
     std::vector<Barriers::Access> reads, writes;
     std::vector<int32_t> states;
     const auto access = [&](uint32_t v, bool by_column) -> Barriers::Access {
       const Region r = region_of(v);
-      return {r.begin, r.end, by_column && group == shares.cuts.group(v) ? group : Cuts::kNone, Cuts::width(g, v)};
+      return {r.begin, r.end, by_column && group == shares.cuts.group(v) ? group : Cuts::kNone,
+              Cuts::width(g, v)};
     };
     for (size_t k = 0; k < node.n_in; ++k) {
       const uint32_t v = g.inputs(node)[k];
       if (v == UINT32_MAX) continue;
       if (g.val(v).role == DVT_VAL_STATE) states.push_back(static_cast<int32_t>(g.val(v).bind));
-      if (g.val(v).role == DVT_VAL_COMPUTED && !shares.is_copy(v, mode)) reads.push_back(access(v, shares.cuts.by_column(i, k)));
+      if (g.val(v).role == DVT_VAL_COMPUTED && !shares.is_copy(v, mode))
+        reads.push_back(access(v, shares.cuts.by_column(i, k)));
     }
     for (uint32_t v : g.outputs(node))
       if (!shares.is_copy(v, mode)) writes.push_back(access(v, true));
@@ -81,14 +88,18 @@ class LayoutMaker {
  public:
   /// Where each value lives, first fit. A place is taken again once the lanes have met after its last
   /// use, so that sharing memory never makes them meet.
-  static Layout make(const GraphView& g, const Sizes& max, const dvt_compile_options& options, const CutOf& cut_of, uint32_t n_lanes) {
+  static Layout make(const GraphView& g, const Sizes& max, const dvt_compile_options& options,
+                     const CutOf& cut_of, uint32_t n_lanes) {
     std::vector<CutRule> rules(g.n_nodes());
     for (uint64_t i = 0; i < g.n_nodes(); ++i)
       if (g.op(g.node(i)).tier != DVT_TIER_PLUGIN) rules[i] = cut_of(g, g.node(i));
     Layout layout = find_lives(g, options, rules);
     layout.shares.emplace(share_out(g, std::move(rules), layout, n_lanes));
     std::vector<bool> meets(g.n_nodes(), true);  // one lane is always in step with itself
-    if (n_lanes > 1) meets = meetings(g, *layout.shares, kFewOfAll, [&layout](uint32_t v) { return Region{layout.root[v], layout.root[v] + 1}; });
+    if (n_lanes > 1)
+      meets = meetings(g, *layout.shares, kFewOfAll, [&layout](uint32_t v) {
+        return Region{layout.root[v], layout.root[v] + 1};
+      });
     struct Block {
       uint64_t offset, bytes;
       int64_t last;
@@ -96,11 +107,15 @@ class LayoutMaker {
     std::vector<Block> taken;
     layout.offset.assign(g.n_vals(), UINT64_MAX);
     for (uint64_t i = 0; i < g.n_nodes(); ++i) {
-      if (meets[i]) std::erase_if(taken, [i](const Block& b) { return b.last < static_cast<int64_t>(i); });
+      if (meets[i])
+        std::erase_if(taken, [i](const Block& b) { return b.last < static_cast<int64_t>(i); });
       for (uint32_t v : g.outputs(g.node(i))) {
         if (layout.root[v] != v) continue;
-        const uint64_t bytes = (static_cast<uint64_t>(g.elements(v, max)) * element_bytes(g.val(v).dtype) + 63) / 64 * 64;
-        std::sort(taken.begin(), taken.end(), [](const Block& a, const Block& b) { return a.offset < b.offset; });
+        const uint64_t bytes =
+            (static_cast<uint64_t>(g.elements(v, max)) * element_bytes(g.val(v).dtype) + 63) / 64 *
+            64;
+        std::sort(taken.begin(), taken.end(),
+                  [](const Block& a, const Block& b) { return a.offset < b.offset; });
         uint64_t at = 0;
         for (const Block& b : taken) {
           if (at + bytes <= b.offset) break;
@@ -117,7 +132,8 @@ class LayoutMaker {
   }
 
   /// Which values share memory, and until when they are read; `rules` by node, or none.
-  static Layout find_lives(const GraphView& g, const dvt_compile_options& options, const std::vector<CutRule>& rules = {}) {
+  static Layout find_lives(const GraphView& g, const dvt_compile_options& options,
+                           const std::vector<CutRule>& rules = {}) {
     Layout layout;
     layout.root.resize(g.n_vals());
     std::iota(layout.root.begin(), layout.root.end(), 0);
@@ -130,7 +146,8 @@ class LayoutMaker {
       for (uint32_t v : g.outputs(node)) {
         const int32_t shared = is_alias(g, node) ? 0 : rules.empty() ? -1 : rules[i].in_place;
         if (shared >= 0) layout.root[v] = layout.root[g.inputs(node)[static_cast<size_t>(shared)]];
-        layout.last_use[layout.root[v]] = std::max(layout.last_use[layout.root[v]], static_cast<int64_t>(i));
+        layout.last_use[layout.root[v]] =
+            std::max(layout.last_use[layout.root[v]], static_cast<int64_t>(i));
       }
     }
     for (uint32_t v = 0; v < g.n_vals(); ++v)
@@ -151,7 +168,8 @@ class LayoutMaker {
 
   // How nodes are cut, and the lanes' own copies of values with few rows: places are shared by values
   // that never live at the same time.
-  static Shares share_out(const GraphView& g, std::vector<CutRule> rules, const Layout& layout, uint32_t n_lanes) {
+  static Shares share_out(const GraphView& g, std::vector<CutRule> rules, const Layout& layout,
+                          uint32_t n_lanes) {
     if (n_lanes == 1) rules.assign(g.n_nodes(), {});
     Shares shares{Cuts(g, std::move(rules), layout.root, layout.kept, n_lanes), {}, 0, 0};
     std::vector<int64_t> busy_until;  // by place
@@ -159,11 +177,17 @@ class LayoutMaker {
       const dvt_node& node = g.node(i);
       if (node.n_out != 1 || !shares.cuts.is_copy(g.outputs(node)[0])) continue;
       const uint32_t v = g.outputs(node)[0];
-      const auto free = std::find_if(busy_until.begin(), busy_until.end(), [i](int64_t until) { return until < static_cast<int64_t>(i); });
+      const auto free = std::find_if(busy_until.begin(), busy_until.end(), [i](int64_t until) {
+        return until < static_cast<int64_t>(i);
+      });
       const auto place = static_cast<uint32_t>(free - busy_until.begin());
       if (free == busy_until.end()) busy_until.push_back(0);
       busy_until[place] = layout.last_use[v];
-      shares.place_bytes = std::max(shares.place_bytes, (static_cast<uint64_t>(kFewRows * Cuts::width(g, v)) * element_bytes(g.val(v).dtype) + 63) / 64 * 64);
+      shares.place_bytes = std::max(
+          shares.place_bytes,
+          (static_cast<uint64_t>(kFewRows * Cuts::width(g, v)) * element_bytes(g.val(v).dtype) +
+           63) /
+              64 * 64);
       shares.copies.push_back({v, place, Cuts::has_rows(g, v, "T") ? 1u : 2u});
     }
     shares.lane_bytes = shares.place_bytes * busy_until.size();

@@ -56,7 +56,8 @@ struct StepView {
   const dvt_page_group& group(uint32_t number) const {
     const auto* base = reinterpret_cast<const uint8_t*>(batch->groups);
     for (uint64_t i = 0; i < batch->n_groups; ++i) {
-      const auto& g = *reinterpret_cast<const dvt_page_group*>(base + i * batch->groups[0].struct_size);
+      const auto& g =
+          *reinterpret_cast<const dvt_page_group*>(base + i * batch->groups[0].struct_size);
       if (g.group == number) return g;
     }
     throw Error("the batch has no page tables for group " + std::to_string(number));
@@ -109,27 +110,38 @@ class HostProgram {
  public:
   using FindOp = const HostOp* (*)(std::string_view name);
 
-  HostProgram(const dvt_host_v1* host, GraphCopy graph, const dvt_compile_options& options, FindOp find,
-              const std::map<std::string, HostWeight, std::less<>>& weights, HostStates* states, bool parallel, const void* context)
-      : host_(host), states_(states), n_lanes_(parallel ? host->n_lanes(host->self) : 1), weights_(weights), copy_(std::move(graph)),
+  HostProgram(const dvt_host_v1* host, GraphCopy graph, const dvt_compile_options& options,
+              FindOp find, const std::map<std::string, HostWeight, std::less<>>& weights,
+              HostStates* states, bool parallel, const void* context)
+      : host_(host),
+        states_(states),
+        n_lanes_(parallel ? host->n_lanes(host->self) : 1),
+        weights_(weights),
+        copy_(std::move(graph)),
         graph_(copy_.view()) {
     step_.context = context;
     const GraphView g(&graph_);
     max_ = {options.max_tokens, options.max_rows, options.max_seqs};
     preparation_.max = max_;
-    const auto* ops = static_cast<const dvt_ops_v1*>(host->get_interface(host->self, to_abi("dovetail.ops/1")));
+    const auto* ops =
+        static_cast<const dvt_ops_v1*>(host->get_interface(host->self, to_abi("dovetail.ops/1")));
     for (uint64_t i = 0; i < g.n_nodes(); ++i) nodes_.push_back(make_node(g, g.node(i), find, ops));
     place_values(g, LayoutMaker::make(g, max_, options, cuts_of(find), n_lanes_));
     for (uint32_t mode = 0; mode < 4; ++mode) {
-      const std::vector<bool> meets = meetings(g, *shares_, mode, [&](uint32_t v) { return region(g, v); });
-      for (size_t i = 0; i < nodes_.size(); ++i) nodes_[i].barrier_modes |= static_cast<uint8_t>((meets[i] ? 1u : 0u) << mode);
+      const std::vector<bool> meets =
+          meetings(g, *shares_, mode, [&](uint32_t v) { return region(g, v); });
+      for (size_t i = 0; i < nodes_.size(); ++i)
+        nodes_[i].barrier_modes |= static_cast<uint8_t>((meets[i] ? 1u : 0u) << mode);
     }
   }
 
   /// Workspace bytes that a graph would take.
-  static uint64_t workspace(const dvt_graph* graph, const dvt_compile_options& options, FindOp find, uint32_t n_lanes) {
+  static uint64_t workspace(const dvt_graph* graph, const dvt_compile_options& options, FindOp find,
+                            uint32_t n_lanes) {
     const GraphView g(graph);
-    return LayoutMaker::make(g, {options.max_tokens, options.max_rows, options.max_seqs}, options, cuts_of(find), n_lanes).total;
+    return LayoutMaker::make(g, {options.max_tokens, options.max_rows, options.max_seqs}, options,
+                             cuts_of(find), n_lanes)
+        .total;
   }
   uint64_t workspace_bytes() const { return workspace_bytes_; }
 
@@ -145,13 +157,15 @@ class HostProgram {
 
   void run(Call call, const dvt_batch& batch, std::span<const dvt_output> outs) {
     if (batch.n_tokens > max_.tokens || batch.n_rows > max_.rows || batch.n_seqs > max_.seqs)
-      throw Error("the batch has " + std::to_string(batch.n_tokens) + " tokens, " + std::to_string(batch.n_rows) + " rows and " +
-                  std::to_string(batch.n_seqs) + " sequences, compiled for " + std::to_string(max_.tokens) + ", " +
+      throw Error("the batch has " + std::to_string(batch.n_tokens) + " tokens, " +
+                  std::to_string(batch.n_rows) + " rows and " + std::to_string(batch.n_seqs) +
+                  " sequences, compiled for " + std::to_string(max_.tokens) + ", " +
                   std::to_string(max_.rows) + " and " + std::to_string(max_.seqs));
     bind_step(batch, outs);
     step_.batch = &batch;
     step_.states = states_;
-    for (uint32_t i = 0; i < states_->size(); ++i)  // a missing table is found here: lanes cannot throw
+    for (uint32_t i = 0; i < states_->size();
+         ++i)  // a missing table is found here: lanes cannot throw
       if (states_->slot(i).kind == DVT_STATE_PAGED) step_.group(states_->slot(i).group);
     error_ = {};
     if (n_lanes_ > 1) {
@@ -213,7 +227,9 @@ class HostProgram {
     node.in.assign(g.inputs(n).begin(), g.inputs(n).end());
     node.out.assign(g.outputs(n).begin(), g.outputs(n).end());
     for (uint32_t v : node.in)
-      node.run.state.push_back(v != UINT32_MAX && g.val(v).role == DVT_VAL_STATE ? static_cast<int32_t>(g.val(v).bind) : -1);
+      node.run.state.push_back(v != UINT32_MAX && g.val(v).role == DVT_VAL_STATE
+                                   ? static_cast<int32_t>(g.val(v).bind)
+                                   : -1);
     node.run.in.resize(node.in.size());
     node.run.out.resize(node.out.size());
     const std::string_view name = g.op_name(n);
@@ -224,7 +240,9 @@ class HostProgram {
       node.op = find(name);
       if (node.op && node.op->prepare) node.prepared = node.op->prepare(g, n, preparation_);
     }
-    if (!node.op && !node.plugin_op) throw Error("this backend has no op \"" + std::string(name) + "\"", DVT_EUNSUPPORTED, node.scope);
+    if (!node.op && !node.plugin_op)
+      throw Error("this backend has no op \"" + std::string(name) + "\"", DVT_EUNSUPPORTED,
+                  node.scope);
     return node;
   }
 
@@ -254,7 +272,9 @@ class HostProgram {
       a.ndim = val.ndim;
       if (val.role == DVT_VAL_WEIGHT) {
         const auto it = weights_.find(g.str(val.name));
-        if (it == weights_.end()) throw Error("weight \"" + std::string(g.str(val.name)) + "\" was never bound", DVT_EINTERNAL);
+        if (it == weights_.end())
+          throw Error("weight \"" + std::string(g.str(val.name)) + "\" was never bound",
+                      DVT_EINTERNAL);
         a.data = const_cast<void*>(it->second.data);
         a.dtype = it->second.dtype;
         const std::vector<int64_t> dims = g.dims(v, max_);
@@ -262,8 +282,10 @@ class HostProgram {
       } else if (val.role != DVT_VAL_STATE) {
         for (uint32_t d = 0; d < val.ndim; ++d) {
           const dvt_dim& dim = g.dim(val.dim0 + d);
-          if (dim.sym == 0) a.dim[d] = dim.value;
-          else sized_.push_back({v, d, g.size_of(dim)});
+          if (dim.sym == 0)
+            a.dim[d] = dim.value;
+          else
+            sized_.push_back({v, d, g.size_of(dim)});
         }
         if (val.role == DVT_VAL_COMPUTED) computed_.push_back(v);
       }
@@ -273,7 +295,8 @@ class HostProgram {
 
   Region region(const GraphView& g, uint32_t v) const {
     if (offsets_[v] == UINT64_MAX) return {0, 0};
-    return {offsets_[v], offsets_[v] + static_cast<uint64_t>(g.elements(v, max_)) * element_bytes(g.val(v).dtype)};
+    return {offsets_[v], offsets_[v] + static_cast<uint64_t>(g.elements(v, max_)) *
+                                           element_bytes(g.val(v).dtype)};
   }
 
   void bind_step(const dvt_batch& batch, std::span<const dvt_output> outs) {
@@ -297,27 +320,35 @@ class HostProgram {
         throw Error("the graph has no value \"" + std::string(to_view(out.name)) + "\" to read");
       }
       if (!kept_[it->second])
-        throw Error("\"" + std::string(to_view(out.name)) + "\" is no output and was not observed when the graph was compiled");
+        throw Error("\"" + std::string(to_view(out.name)) +
+                    "\" is no output and was not observed when the graph was compiled");
       Array& a = arrays_[it->second];
       const uint64_t need = static_cast<uint64_t>(a.size()) * dtype_bytes(a.dtype);
       if (out.bytes < need)
-        throw Error("output \"" + std::string(to_view(out.name)) + "\" needs " + std::to_string(need) + " bytes, got " + std::to_string(out.bytes));
-      if (alias_of_[it->second] != UINT32_MAX) view_outputs_.push_back({it->second, out.data, need});
-      else if (offsets_[it->second] != UINT64_MAX) a.data = out.data;
-      else throw Error("\"" + std::string(to_view(out.name)) + "\" is no value that the graph computes");
+        throw Error("output \"" + std::string(to_view(out.name)) + "\" needs " +
+                    std::to_string(need) + " bytes, got " + std::to_string(out.bytes));
+      if (alias_of_[it->second] != UINT32_MAX)
+        view_outputs_.push_back({it->second, out.data, need});
+      else if (offsets_[it->second] != UINT64_MAX)
+        a.data = out.data;
+      else
+        throw Error("\"" + std::string(to_view(out.name)) +
+                    "\" is no value that the graph computes");
     }
     for (size_t v = 0; v < alias_of_.size(); ++v)
       if (alias_of_[v] != UINT32_MAX) arrays_[v].data = arrays_[alias_of_[v]].data;
     for (Node& node : nodes_) {
       node.run.step = &step_;
       node.run.prepared = &node.prepared;
-      for (size_t i = 0; i < node.in.size(); ++i) node.run.in[i] = node.in[i] == UINT32_MAX ? Array{} : arrays_[node.in[i]];
+      for (size_t i = 0; i < node.in.size(); ++i)
+        node.run.in[i] = node.in[i] == UINT32_MAX ? Array{} : arrays_[node.in[i]];
       for (size_t i = 0; i < node.out.size(); ++i) node.run.out[i] = arrays_[node.out[i]];
     }
   }
 
   void feed(std::string_view input, const void* data) {
-    if (const auto it = named_.find(input); it != named_.end()) arrays_[it->second].data = const_cast<void*>(data);
+    if (const auto it = named_.find(input); it != named_.end())
+      arrays_[it->second].data = const_cast<void*>(data);
   }
 
   void run_lane(Lane lane, dvt_call* call) noexcept {
@@ -333,7 +364,8 @@ class HostProgram {
       }
       for (uint32_t phase = 0; phase < node.op->n_phases; ++phase) {
         if (phase > 0 && lane.count > 1 && node.run.units == 0) host_->team_barrier(host_->self);
-        if (call->cancel && __atomic_load_n(call->cancel, __ATOMIC_RELAXED)) continue;  // lanes still meet
+        if (call->cancel && __atomic_load_n(call->cancel, __ATOMIC_RELAXED))
+          continue;  // lanes still meet
         node.op->run(node.run, lane, phase);
       }
     }
@@ -347,8 +379,8 @@ class HostProgram {
         if (const int32_t s = node.run.state[i]; s >= 0) {
           const HostStates::Slot& slot = states_->slot(static_cast<uint32_t>(s));
           const dvt_page_group& group = step_.group(slot.group);
-          states.push_back({slot.data, slot.page_bytes, slot.outer_bytes, slot.row_bytes, group.page_off, group.pages,
-                            states_->page_len(), slot.dtype});
+          states.push_back({slot.data, slot.page_bytes, slot.outer_bytes, slot.row_bytes,
+                            group.page_off, group.pages, states_->page_len(), slot.dtype});
         }
         in.push_back(view_of(node.run.in[i]));
       }

@@ -23,11 +23,24 @@ namespace dovetail {
 
 inline uint64_t dtype_bytes(uint32_t dtype) {
   switch (dtype) {
-    case DVT_F32: case DVT_I32: case DVT_U32: return 4;
-    case DVT_BF16: case DVT_F16: case DVT_I16: return 2;
-    case DVT_I8: case DVT_U8: case DVT_BOOL: return 1;
-    case DVT_F64: case DVT_I64: case DVT_U64: return 8;
-    default: throw Error("dtype " + std::to_string(dtype) + " has no fixed size", DVT_EUNSUPPORTED);
+    case DVT_F32:
+    case DVT_I32:
+    case DVT_U32:
+      return 4;
+    case DVT_BF16:
+    case DVT_F16:
+    case DVT_I16:
+      return 2;
+    case DVT_I8:
+    case DVT_U8:
+    case DVT_BOOL:
+      return 1;
+    case DVT_F64:
+    case DVT_I64:
+    case DVT_U64:
+      return 8;
+    default:
+      throw Error("dtype " + std::to_string(dtype) + " has no fixed size", DVT_EUNSUPPORTED);
   }
 }
 
@@ -50,8 +63,10 @@ class HostStates {
  public:
   struct Slot {
     uint32_t kind = 0, dtype = 0, group = 0;
-    uint64_t n_outer = 1, row_len = 1;  // a row's first dimension when there are two or more; elements for each
-    uint64_t element_bytes = 1;         // what kernels count strides in: single bytes where rows carry a scale
+    uint64_t n_outer = 1,
+             row_len = 1;  // a row's first dimension when there are two or more; elements for each
+    // What kernels count strides in: single bytes where rows carry a scale.
+    uint64_t element_bytes = 1;
     uint64_t row_bytes = 0, page_bytes = 0, outer_bytes = 0;
     uint8_t* data = nullptr;
   };
@@ -72,14 +87,17 @@ class HostStates {
     return (spec.kind == DVT_STATE_PAGED && spec.rate == 1) || spec.kind == DVT_STATE_FIXED;
   }
 
-  void alloc(std::span<const dvt_state_spec> specs, uint32_t kv_dtype, uint32_t page_len, uint32_t n_pages, uint32_t n_slots) {
+  void alloc(std::span<const dvt_state_spec> specs, uint32_t kv_dtype, uint32_t page_len,
+             uint32_t n_pages, uint32_t n_slots) {
     page_len_ = page_len;
     slots_.clear();
-    std::vector<uint64_t> offsets;  // all states share one block of memory, each on a line of its own
+    std::vector<uint64_t>
+        offsets;  // all states share one block of memory, each on a line of its own
     bytes_ = 0;
     for (const dvt_state_spec& spec : specs) {
       if (!supported(spec))
-        throw Error("state \"" + std::string(to_view(spec.name)) + "\" is of kind " + std::to_string(spec.kind) +
+        throw Error("state \"" + std::string(to_view(spec.name)) + "\" is of kind " +
+                        std::to_string(spec.kind) +
                         ", this backend has paged rows at rate 1 and fixed blocks",
                     DVT_EUNSUPPORTED);
       const Slot slot = slot_of(spec, kv_dtype, page_len);
@@ -91,7 +109,8 @@ class HostStates {
     memory_ = aligned_bytes(bytes_);
     for (size_t i = 0; i < slots_.size(); ++i) {
       slots_[i].data = memory_.get() + offsets[i];
-      if (slots_[i].kind == DVT_STATE_FIXED) std::memset(slots_[i].data, 0, slots_[i].page_bytes * n_slots);
+      if (slots_[i].kind == DVT_STATE_FIXED)
+        std::memset(slots_[i].data, 0, slots_[i].page_bytes * n_slots);
     }
   }
   const Slot& slot(uint32_t i) const { return slots_[i]; }
@@ -101,7 +120,8 @@ class HostStates {
 
   void reset(uint32_t sequence_slot) {
     for (Slot& s : slots_)
-      if (s.kind == DVT_STATE_FIXED) std::memset(s.data + sequence_slot * s.page_bytes, 0, s.page_bytes);
+      if (s.kind == DVT_STATE_FIXED)
+        std::memset(s.data + sequence_slot * s.page_bytes, 0, s.page_bytes);
   }
   void copy_pages(uint32_t group, const uint32_t* src, const uint32_t* dst, uint64_t n) {
     for (Slot& s : slots_)
@@ -120,7 +140,8 @@ class HostStates {
     slot.group = spec.group;
     const bool paged = spec.kind == DVT_STATE_PAGED, has_outer = paged && spec.ndim >= 2;
     if (has_outer) slot.n_outer = static_cast<uint64_t>(spec.dim[0]);
-    for (uint32_t i = has_outer ? 1 : 0; i < spec.ndim; ++i) slot.row_len *= static_cast<uint64_t>(spec.dim[i]);
+    for (uint32_t i = has_outer ? 1 : 0; i < spec.ndim; ++i)
+      slot.row_len *= static_cast<uint64_t>(spec.dim[i]);
     slot.element_bytes = slot.dtype == DVT_I8_SCALED ? 1 : dtype_bytes(slot.dtype);
     slot.row_bytes = run_bytes(slot.dtype, slot.row_len);
     slot.outer_bytes = slot.row_bytes * page_len;
@@ -130,21 +151,30 @@ class HostStates {
 
   // Walks the canonical rows; `in` copies them into the slot, else out of it.
   void transfer(const dvt_chunk& c, bool in) const {
-    if (c.state >= slots_.size()) throw Error("state " + std::to_string(c.state) + " does not exist");
+    if (c.state >= slots_.size())
+      throw Error("state " + std::to_string(c.state) + " does not exist");
     const Slot& s = slots_[c.state];
     auto* outside = static_cast<uint8_t*>(c.data);
-    const auto move = [in](uint8_t* inside, uint8_t* other, uint64_t n) { in ? std::memcpy(inside, other, n) : std::memcpy(other, inside, n); };
+    const auto move = [in](uint8_t* inside, uint8_t* other, uint64_t n) {
+      in ? std::memcpy(inside, other, n) : std::memcpy(other, inside, n);
+    };
     if (s.kind == DVT_STATE_FIXED) {
-      if (c.bytes != s.page_bytes) throw Error("chunk is " + std::to_string(c.bytes) + " bytes, expected " + std::to_string(s.page_bytes));
+      if (c.bytes != s.page_bytes)
+        throw Error("chunk is " + std::to_string(c.bytes) + " bytes, expected " +
+                    std::to_string(s.page_bytes));
       return move(s.data + c.slot * s.page_bytes, outside, s.page_bytes);
     }
     const uint64_t canonical_row = s.row_bytes * s.n_outer;
-    if (c.bytes != c.rows * canonical_row || (c.row0 + c.rows + page_len_ - 1) / page_len_ > c.n_pages)
-      throw Error("chunk of " + std::to_string(c.rows) + " rows does not fit its buffer or page table");
+    if (c.bytes != c.rows * canonical_row ||
+        (c.row0 + c.rows + page_len_ - 1) / page_len_ > c.n_pages)
+      throw Error("chunk of " + std::to_string(c.rows) +
+                  " rows does not fit its buffer or page table");
     for (uint64_t r = 0; r < c.rows; ++r) {
       const uint64_t row = c.row0 + r;
-      uint8_t* page = s.data + c.pages[row / page_len_] * s.page_bytes + row % page_len_ * s.row_bytes;
-      for (uint64_t d = 0; d < s.n_outer; ++d) move(page + d * s.outer_bytes, outside + r * canonical_row + d * s.row_bytes, s.row_bytes);
+      uint8_t* page =
+          s.data + c.pages[row / page_len_] * s.page_bytes + row % page_len_ * s.row_bytes;
+      for (uint64_t d = 0; d < s.n_outer; ++d)
+        move(page + d * s.outer_bytes, outside + r * canonical_row + d * s.row_bytes, s.row_bytes);
     }
   }
 

@@ -41,7 +41,9 @@ class Call {
  public:
   explicit Call(dvt_call* frame) : frame_(frame) {}
   dvt_call* frame() const { return frame_; }
-  bool cancelled() const { return frame_->cancel && __atomic_load_n(frame_->cancel, __ATOMIC_RELAXED) != 0; }
+  bool cancelled() const {
+    return frame_->cancel && __atomic_load_n(frame_->cancel, __ATOMIC_RELAXED) != 0;
+  }
   void check_cancelled() const {
     if (cancelled()) throw Error("cancelled", DVT_ECANCELLED);
   }
@@ -69,7 +71,8 @@ class Call {
 /// Runs fn() and turns what it throws into a status with its reason. Nothing passes.
 template <class Fn>
 dvt_code guard(dvt_call* call, Fn&& fn) noexcept {
-  const auto fail = [call](dvt_code code, std::string_view message, std::string_view where) noexcept {
+  const auto fail = [call](dvt_code code, std::string_view message,
+                           std::string_view where) noexcept {
     if (call && call->fail) call->fail(call, code, to_abi(message), to_abi(where));
     return code;
   };
@@ -104,27 +107,41 @@ inline void give(std::string_view from, char* out, uint64_t cap, uint64_t* need)
 
 constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 
-constexpr dvt_str literal(std::string_view s) { return {s.data(), s.size()}; }
+constexpr dvt_str literal(std::string_view s) {
+  return {s.data(), s.size()};
+}
 
-constexpr dvt_param param(uint32_t type, std::string_view name, std::string_view default_text, std::string_view help,
-                          double min = -kNoLimit, double max = kNoLimit, uint32_t flags = 0,
-                          std::string_view choices = {}) {
-  return {sizeof(dvt_param), type, flags, 0, literal(name), literal(default_text), literal(choices), min, max,
+constexpr dvt_param param(uint32_t type, std::string_view name, std::string_view default_text,
+                          std::string_view help, double min = -kNoLimit, double max = kNoLimit,
+                          uint32_t flags = 0, std::string_view choices = {}) {
+  return {sizeof(dvt_param),
+          type,
+          flags,
+          0,
+          literal(name),
+          literal(default_text),
+          literal(choices),
+          min,
+          max,
           literal(help)};
 }
-constexpr dvt_param number_param(std::string_view name, std::string_view default_text, std::string_view help,
-                                 double min = -kNoLimit, double max = kNoLimit, uint32_t flags = 0) {
+constexpr dvt_param number_param(std::string_view name, std::string_view default_text,
+                                 std::string_view help, double min = -kNoLimit,
+                                 double max = kNoLimit, uint32_t flags = 0) {
   return param(DVT_PARAM_FLOAT, name, default_text, help, min, max, flags);
 }
-constexpr dvt_param int_param(std::string_view name, std::string_view default_text, std::string_view help,
-                              double min = -kNoLimit, double max = kNoLimit, uint32_t flags = 0) {
+constexpr dvt_param int_param(std::string_view name, std::string_view default_text,
+                              std::string_view help, double min = -kNoLimit, double max = kNoLimit,
+                              uint32_t flags = 0) {
   return param(DVT_PARAM_INT, name, default_text, help, min, max, flags);
 }
-constexpr dvt_param bool_param(std::string_view name, std::string_view default_text, std::string_view help) {
+constexpr dvt_param bool_param(std::string_view name, std::string_view default_text,
+                               std::string_view help) {
   return param(DVT_PARAM_BOOL, name, default_text, help);
 }
-constexpr dvt_param string_param(std::string_view name, std::string_view default_text, std::string_view help,
-                                 std::string_view choices = {}, uint32_t flags = 0) {
+constexpr dvt_param string_param(std::string_view name, std::string_view default_text,
+                                 std::string_view help, std::string_view choices = {},
+                                 uint32_t flags = 0) {
   return param(DVT_PARAM_STR, name, default_text, help, -kNoLimit, kNoLimit, flags, choices);
 }
 
@@ -144,7 +161,9 @@ constexpr std::span<const dvt_param> params_of() {
 struct Plugin {
   Host host;
 };
-inline const Host& host_of(void* plugin) { return static_cast<Plugin*>(plugin)->host; }
+inline const Host& host_of(void* plugin) {
+  return static_cast<Plugin*>(plugin)->host;
+}
 
 using InterfaceFn = const void* (*)(std::string_view name);
 
@@ -163,25 +182,25 @@ struct Descriptor {
 
 /// Writes the note, the descriptor and the exported symbol. DVT_PLUGIN_ID, DVT_PLUGIN_NAME and
 /// DVT_PLUGIN_VERSION come from dovetail_add_plugin(); interfaces and keys are parenthesised lists.
-#define DVT_DEFINE_PLUGIN(kind_literal, interfaces, keys, find_fn, params_span)                               \
-  DVT_NOTE(DVT_PLUGIN_ID, kind_literal, DVT_PLUGIN_NAME, DVT_PLUGIN_VERSION, interfaces, keys);               \
-  extern "C" DVT_EXPORT const dvt_plugin_v1* dvt_plugin_query(uint32_t, uint32_t) {                           \
-    using D = ::dovetail::Descriptor<find_fn>;                                                                \
-    static constexpr std::span<const dvt_param> kParams = params_span;                                        \
-    static constexpr dvt_plugin_v1 kPlugin = {sizeof(dvt_plugin_v1),                                          \
-                                              DVT_ABI_MAJOR,                                                  \
-                                              DVT_ABI_MINOR,                                                  \
-                                              0,                                                              \
-                                              ::dovetail::literal(DVT_ABI_HASH),                              \
-                                              ::dovetail::literal(DVT_PLUGIN_ID),                             \
-                                              ::dovetail::literal(kind_literal),                              \
-                                              ::dovetail::literal(DVT_PLUGIN_NAME),                           \
-                                              ::dovetail::literal(DVT_PLUGIN_VERSION),                        \
-                                              kParams.data(),                                                 \
-                                              kParams.size(),                                                 \
-                                              D::start,                                                       \
-                                              D::drain,                                                       \
-                                              D::stop,                                                        \
-                                              D::get_interface};                                              \
-    return &kPlugin;                                                                                          \
+#define DVT_DEFINE_PLUGIN(kind_literal, interfaces, keys, find_fn, params_span)                 \
+  DVT_NOTE(DVT_PLUGIN_ID, kind_literal, DVT_PLUGIN_NAME, DVT_PLUGIN_VERSION, interfaces, keys); \
+  extern "C" DVT_EXPORT const dvt_plugin_v1* dvt_plugin_query(uint32_t, uint32_t) {             \
+    using D = ::dovetail::Descriptor<find_fn>;                                                  \
+    static constexpr std::span<const dvt_param> kParams = params_span;                          \
+    static constexpr dvt_plugin_v1 kPlugin = {sizeof(dvt_plugin_v1),                            \
+                                              DVT_ABI_MAJOR,                                    \
+                                              DVT_ABI_MINOR,                                    \
+                                              0,                                                \
+                                              ::dovetail::literal(DVT_ABI_HASH),                \
+                                              ::dovetail::literal(DVT_PLUGIN_ID),               \
+                                              ::dovetail::literal(kind_literal),                \
+                                              ::dovetail::literal(DVT_PLUGIN_NAME),             \
+                                              ::dovetail::literal(DVT_PLUGIN_VERSION),          \
+                                              kParams.data(),                                   \
+                                              kParams.size(),                                   \
+                                              D::start,                                         \
+                                              D::drain,                                         \
+                                              D::stop,                                          \
+                                              D::get_interface};                                \
+    return &kPlugin;                                                                            \
   }

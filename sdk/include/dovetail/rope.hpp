@@ -23,7 +23,8 @@ namespace rope_detail {
 inline RopeTable plain(double theta, int64_t rotary_dim) {
   RopeTable table;
   for (int64_t i = 0; i < rotary_dim / 2; ++i)
-    table.inv_freq.push_back(std::pow(theta, -2.0 * static_cast<double>(i) / static_cast<double>(rotary_dim)));
+    table.inv_freq.push_back(
+        std::pow(theta, -2.0 * static_cast<double>(i) / static_cast<double>(rotary_dim)));
   return table;
 }
 
@@ -39,7 +40,8 @@ inline double value(ConfigReader& in, Doc dict, std::string_view key, double fal
 inline double positive(ConfigReader& in, Doc dict, std::string_view key, double fallback) {
   const double v = value(in, dict, key, fallback);
   if (v > 0.0) return v;
-  in.problem(dict[key], ConfigReader::quoted(key) + " is " + std::to_string(v) + ", expected a positive number");
+  in.problem(dict[key], ConfigReader::quoted(key) + " is " + std::to_string(v) +
+                            ", expected a positive number");
   return 1.0;
 }
 
@@ -53,7 +55,8 @@ inline void yarn(ConfigReader& in, Doc dict, double theta, int64_t rotary_dim, R
   const double factor = positive(in, dict, "factor", max_len / original);
   const double dim = static_cast<double>(rotary_dim);
   const auto correction = [&](double rotations) {
-    return dim * std::log(original / (rotations * 2.0 * std::numbers::pi)) / (2.0 * std::log(theta));
+    return dim * std::log(original / (rotations * 2.0 * std::numbers::pi)) /
+           (2.0 * std::log(theta));
   };
   double low = correction(value(in, dict, "beta_fast", 32.0));
   double high = correction(value(in, dict, "beta_slow", 1.0));
@@ -69,10 +72,13 @@ inline void yarn(ConfigReader& in, Doc dict, double theta, int64_t rotary_dim, R
     const double ramp = std::clamp((static_cast<double>(i) - low) / (high - low), 0.0, 1.0);
     table.inv_freq[i] *= (1.0 - ramp) + ramp / factor;
   }
-  const auto scale = [factor](double m) { return factor > 1.0 ? 0.1 * m * std::log(factor) + 1.0 : 1.0; };
+  const auto scale = [factor](double m) {
+    return factor > 1.0 ? 0.1 * m * std::log(factor) + 1.0 : 1.0;
+  };
   const double mscale = value(in, dict, "mscale", 0.0);
   const double mscale_all = value(in, dict, "mscale_all_dim", 0.0);
-  const double implied = mscale != 0.0 && mscale_all != 0.0 ? scale(mscale) / scale(mscale_all) : scale(1.0);
+  const double implied =
+      mscale != 0.0 && mscale_all != 0.0 ? scale(mscale) / scale(mscale_all) : scale(1.0);
   table.attention_factor = value(in, dict, "attention_factor", implied);
 }
 
@@ -107,16 +113,19 @@ inline RopeTable read_rope(ConfigReader& in, int64_t rotary_dim, double default_
   double theta = in.f64_or("rope_theta", default_theta);
   const double inner = rope_detail::value(in, dict, "rope_theta", theta);
   if (in.find("rope_theta").is_number() && inner != theta)
-    in.problem(dict["rope_theta"], "\"rope_theta\" is given twice with different values (" + std::to_string(theta) + " and " +
-                                       std::to_string(inner) + "); remove one");
+    in.problem(dict["rope_theta"], "\"rope_theta\" is given twice with different values (" +
+                                       std::to_string(theta) + " and " + std::to_string(inner) +
+                                       "); remove one");
   theta = inner;
   if (!(theta > 0.0)) {
-    in.problem(in.find("rope_theta"), "\"rope_theta\" is " + std::to_string(theta) + ", expected a positive number");
+    in.problem(in.find("rope_theta"),
+               "\"rope_theta\" is " + std::to_string(theta) + ", expected a positive number");
     theta = default_theta;
   }
   constexpr int64_t kMostDims = 65536;  // of a damaged config, not of a model
   if (rotary_dim > kMostDims) {
-    in.problem({}, "a rotary embedding of " + std::to_string(rotary_dim) + " dimensions, expected at most " + std::to_string(kMostDims));
+    in.problem({}, "a rotary embedding of " + std::to_string(rotary_dim) +
+                       " dimensions, expected at most " + std::to_string(kMostDims));
     return {};
   }
   RopeTable table = rope_detail::plain(theta, rotary_dim);
@@ -133,7 +142,8 @@ inline RopeTable read_rope(ConfigReader& in, int64_t rotary_dim, double default_
   } else if (name == "llama3") {
     rope_detail::llama3(in, dict, table);
   } else if (name != "default") {
-    in.problem(type, "rope type \"" + name + "\" is not known; known are default, linear, yarn, llama3");
+    in.problem(type,
+               "rope type \"" + name + "\" is not known; known are default, linear, yarn, llama3");
   }
   return table;
 }

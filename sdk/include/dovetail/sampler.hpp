@@ -128,7 +128,8 @@ class Candidates {
     const auto any = std::find_if(raw_->c, raw_->c + raw_->n, wanted);
     if (any == raw_->c + raw_->n) return false;
     raw_->n = static_cast<uint64_t>(
-        std::remove_if(raw_->c, raw_->c + raw_->n, [&](const dvt_cand& c) { return !wanted(c); }) - raw_->c);
+        std::remove_if(raw_->c, raw_->c + raw_->n, [&](const dvt_cand& c) { return !wanted(c); }) -
+        raw_->c);
     return true;
   }
   /// Keeps those at the positions that wanted(i) holds for, in their order; at least one must.
@@ -185,7 +186,9 @@ class Candidates {
     constexpr size_t kChains = 8;
     float most[kChains];
     std::fill(most, most + kChains, -std::numeric_limits<float>::infinity());
-    const auto take = [this](float& so_far, size_t i) { so_far = raw_->c[i].logit > so_far ? raw_->c[i].logit : so_far; };
+    const auto take = [this](float& so_far, size_t i) {
+      so_far = raw_->c[i].logit > so_far ? raw_->c[i].logit : so_far;
+    };
     for (; begin + kChains <= end; begin += kChains)
       for (size_t k = 0; k < kChains; ++k) take(most[k], begin + k);
     for (; begin < end; ++begin) take(most[0], begin);
@@ -200,15 +203,20 @@ struct SamplerTable {
   using Request = typename T::Request;
   static Request& req(void* r) { return *static_cast<Request*>(r); }
 
-  static dvt_code open(void* plugin, dvt_call* call, dvt_doc defaults, uint32_t vocab_size, void** out) noexcept {
-    return guard(call, [&] { *out = new Opened{T(StageOpen{Params(host_of(plugin).doc(defaults)), vocab_size}), host_of(plugin)}; });
+  static dvt_code open(void* plugin, dvt_call* call, dvt_doc defaults, uint32_t vocab_size,
+                       void** out) noexcept {
+    return guard(call, [&] {
+      *out = new Opened{T(StageOpen{Params(host_of(plugin).doc(defaults)), vocab_size}),
+                        host_of(plugin)};
+    });
   }
   static void close(void* stage) noexcept { delete static_cast<Opened*>(stage); }
-  static dvt_code begin(void* stage, dvt_call* call, dvt_doc overrides, const uint32_t* prompt, uint64_t n,
-                        void** out) noexcept {
+  static dvt_code begin(void* stage, dvt_call* call, dvt_doc overrides, const uint32_t* prompt,
+                        uint64_t n, void** out) noexcept {
     return guard(call, [&] {
       const auto& opened = *static_cast<const Opened*>(stage);
-      *out = new Request(opened.stage, RequestOpen{Params(opened.host.doc(overrides)), {prompt, static_cast<size_t>(n)}});
+      *out = new Request(opened.stage, RequestOpen{Params(opened.host.doc(overrides)),
+                                                   {prompt, static_cast<size_t>(n)}});
     });
   }
   static void end(void* r) noexcept { delete static_cast<Request*>(r); }
@@ -220,18 +228,18 @@ struct SamplerTable {
   }
   static dvt_code accept(void* r, dvt_call* call, uint32_t id) noexcept {
     return guard(call, [&] {
-      if constexpr (requires(Request& q) { q.accept(id); }) req(r).accept(id);
+      if constexpr (requires(Request & q) { q.accept(id); }) req(r).accept(id);
     });
   }
   static dvt_code rewind(void* r, dvt_call* call, uint64_t n) noexcept {
     return guard(call, [&] {
-      if constexpr (requires(Request& q) { q.rewind(n); }) req(r).rewind(n);
+      if constexpr (requires(Request & q) { q.rewind(n); }) req(r).rewind(n);
     });
   }
   static dvt_code save(void* r, dvt_call* call, void* out, uint64_t cap, uint64_t* need) noexcept {
     return guard(call, [&] {
       *need = 0;
-      if constexpr (requires(Request& q) { q.save(); }) {
+      if constexpr (requires(Request & q) { q.save(); }) {
         const std::vector<uint8_t> bytes = req(r).save();
         give(std::span<const uint8_t>(bytes), static_cast<uint8_t*>(out), cap, need);
       }
@@ -239,10 +247,11 @@ struct SamplerTable {
   }
   static dvt_code load(void* r, dvt_call* call, dvt_bytes in) noexcept {
     return guard(call, [&] {
-      if constexpr (requires(Request& q) { q.load(std::span<const uint8_t>()); }) {
+      if constexpr (requires(Request & q) { q.load(std::span<const uint8_t>()); }) {
         req(r).load({static_cast<const uint8_t*>(in.p), static_cast<size_t>(in.n)});
       } else if (in.n != 0) {
-        throw Error("got " + std::to_string(in.n) + " bytes of saved state, expected none", DVT_EFORMAT);
+        throw Error("got " + std::to_string(in.n) + " bytes of saved state, expected none",
+                    DVT_EFORMAT);
       }
     });
   }
@@ -255,13 +264,25 @@ struct SamplerTable {
     T stage;
     Host host;
   };
-  static constexpr dvt_sampler_v1 table = {sizeof(dvt_sampler_v1), 0,      open, close, begin, end,
-                                           apply,                  accept, rewind, save, load, effect};
-  static const void* find(std::string_view name) { return name == "dovetail.sampler/1" ? &table : nullptr; }
+  static constexpr dvt_sampler_v1 table = {sizeof(dvt_sampler_v1),
+                                           0,
+                                           open,
+                                           close,
+                                           begin,
+                                           end,
+                                           apply,
+                                           accept,
+                                           rewind,
+                                           save,
+                                           load,
+                                           effect};
+  static const void* find(std::string_view name) {
+    return name == "dovetail.sampler/1" ? &table : nullptr;
+  }
 };
 
 }  // namespace dovetail
 
-#define DVT_EXPORT_SAMPLER(Class)                                                                       \
+#define DVT_EXPORT_SAMPLER(Class)                                                                 \
   DVT_DEFINE_PLUGIN("sampler", ("dovetail.sampler/1"), (), ::dovetail::SamplerTable<Class>::find, \
                     ::dovetail::params_of<Class>())

@@ -20,8 +20,8 @@ class TokenCounts {
   }
   void rewind(uint64_t n) {
     if (n > accepted_.size())
-      throw Error("got a rewind by " + std::to_string(n) + " tokens, but only " + std::to_string(accepted_.size()) +
-                  " were accepted");
+      throw Error("got a rewind by " + std::to_string(n) + " tokens, but only " +
+                  std::to_string(accepted_.size()) + " were accepted");
     for (; n > 0; --n) {
       const auto it = counts_.find(accepted_.back());
       if (--it->second == 0) counts_.erase(it);
@@ -34,15 +34,19 @@ class TokenCounts {
     std::vector<uint8_t> bytes;
     bytes.reserve(accepted_.size() * 4);
     for (uint32_t id : accepted_)
-      for (int shift = 0; shift < 32; shift += 8) bytes.push_back(static_cast<uint8_t>(id >> shift));
+      for (int shift = 0; shift < 32; shift += 8)
+        bytes.push_back(static_cast<uint8_t>(id >> shift));
     return bytes;
   }
   void load(std::span<const uint8_t> bytes) {
     if (bytes.size() % 4 != 0)
-      throw Error("got " + std::to_string(bytes.size()) + " bytes of saved state, expected a multiple of 4", DVT_EFORMAT);
+      throw Error(
+          "got " + std::to_string(bytes.size()) + " bytes of saved state, expected a multiple of 4",
+          DVT_EFORMAT);
     rewind(accepted_.size());
     for (size_t i = 0; i < bytes.size(); i += 4)
-      accept(uint32_t{bytes[i]} | uint32_t{bytes[i + 1]} << 8 | uint32_t{bytes[i + 2]} << 16 | uint32_t{bytes[i + 3]} << 24);
+      accept(uint32_t{bytes[i]} | uint32_t{bytes[i + 1]} << 8 | uint32_t{bytes[i + 2]} << 16 |
+             uint32_t{bytes[i + 3]} << 24);
   }
 
  protected:

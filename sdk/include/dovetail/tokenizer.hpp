@@ -33,7 +33,8 @@ struct TokenizerTable {
     typename T::Stream stream;
   };
 
-  static dvt_code open(void* plugin, dvt_call* call, const dvt_tokenizer_open* in, void** out) noexcept {
+  static dvt_code open(void* plugin, dvt_call* call, const dvt_tokenizer_open* in,
+                       void** out) noexcept {
     return guard(call, [&] {
       const Host& host = host_of(plugin);
       *out = new T(TokenizerOpen{host, host.doc(in->definition), in->dir, host.doc(in->options)});
@@ -48,20 +49,23 @@ struct TokenizerTable {
       out->struct_size = size;
     });
   }
-  static dvt_code encode(void* t, dvt_call* call, dvt_str text, const dvt_range* literal, uint64_t n_literal,
-                         uint32_t flags, dvt_tok* out, uint64_t cap, uint64_t* need) noexcept {
+  static dvt_code encode(void* t, dvt_call* call, dvt_str text, const dvt_range* literal,
+                         uint64_t n_literal, uint32_t flags, dvt_tok* out, uint64_t cap,
+                         uint64_t* need) noexcept {
     return guard(call, [&] {
       std::vector<dvt_tok> tokens;
       self(t).encode(to_view(text), {literal, static_cast<size_t>(n_literal)}, flags, tokens);
       give(std::span<const dvt_tok>(tokens), out, cap, need);
     });
   }
-  static dvt_code decode(void* t, dvt_call* call, const uint32_t* ids, uint64_t n, uint32_t flags, char* out,
-                         uint64_t cap, uint64_t* need) noexcept {
-    return guard(call, [&] { give(self(t).decode({ids, static_cast<size_t>(n)}, flags), out, cap, need); });
+  static dvt_code decode(void* t, dvt_call* call, const uint32_t* ids, uint64_t n, uint32_t flags,
+                         char* out, uint64_t cap, uint64_t* need) noexcept {
+    return guard(call, [&] {
+      give(self(t).decode({ids, static_cast<size_t>(n)}, flags), out, cap, need);
+    });
   }
-  static dvt_code piece(void* t, dvt_call* call, uint32_t id, uint32_t* flags, char* out, uint64_t cap,
-                        uint64_t* need) noexcept {
+  static dvt_code piece(void* t, dvt_call* call, uint32_t id, uint32_t* flags, char* out,
+                        uint64_t cap, uint64_t* need) noexcept {
     return guard(call, [&] { give(self(t).piece(id, *flags), out, cap, need); });
   }
   static dvt_code find_id(void* t, dvt_call* call, dvt_str content, uint32_t* id) noexcept {
@@ -74,14 +78,16 @@ struct TokenizerTable {
     *need = box.tokenizer.info().max_step_bytes;
     if (cap < *need) throw Error("the caller's buffer is too small", DVT_ETOOSMALL);
   }
-  static dvt_code stream_step(void* s, dvt_call* call, uint32_t id, char* out, uint64_t cap, uint64_t* need) noexcept {
+  static dvt_code stream_step(void* s, dvt_call* call, uint32_t id, char* out, uint64_t cap,
+                              uint64_t* need) noexcept {
     return guard(call, [&] {
       auto& box = *static_cast<StreamBox*>(s);
       need_room(box, cap, need);
       give(box.stream.step(id), out, cap, need);
     });
   }
-  static dvt_code stream_flush(void* s, dvt_call* call, char* out, uint64_t cap, uint64_t* need) noexcept {
+  static dvt_code stream_flush(void* s, dvt_call* call, char* out, uint64_t cap,
+                               uint64_t* need) noexcept {
     return guard(call, [&] {
       auto& box = *static_cast<StreamBox*>(s);
       need_room(box, cap, need);
@@ -96,10 +102,20 @@ struct TokenizerTable {
     });
   }
 
-  static constexpr dvt_tokenizer_v1 table = {sizeof(dvt_tokenizer_v1), 0,       open,        close,
-                                             info,                     encode,  decode,      piece,
-                                             find_id,                  stream_open, stream_step, stream_flush,
-                                             stream_close,             identity};
+  static constexpr dvt_tokenizer_v1 table = {sizeof(dvt_tokenizer_v1),
+                                             0,
+                                             open,
+                                             close,
+                                             info,
+                                             encode,
+                                             decode,
+                                             piece,
+                                             find_id,
+                                             stream_open,
+                                             stream_step,
+                                             stream_flush,
+                                             stream_close,
+                                             identity};
 };
 
 }  // namespace dovetail

@@ -40,7 +40,8 @@ std::vector<Completion> run(Engine& engine) {
     more = *stepped;
   }
   std::vector<Completion> done = engine.take_completions();
-  std::sort(done.begin(), done.end(), [](const Completion& a, const Completion& b) { return a.id < b.id; });
+  std::sort(done.begin(), done.end(),
+            [](const Completion& a, const Completion& b) { return a.id < b.id; });
   return done;
 }
 
@@ -69,7 +70,8 @@ TEST(Weights, MoveToHugePagesWhileTheModelRuns) {
   ASSERT_TRUE(kept && moved);
   RequestParams params = greedy(random_ids(40, 7, 4000), 60);
   params.seed = 5;  // the demo's config draws
-  EXPECT_EQ(alone(*kept, params), alone(*moved, params)) << "read from the file, and while it moves";
+  EXPECT_EQ(alone(*kept, params), alone(*moved, params))
+      << "read from the file, and while it moves";
   moved->model().settle();
   EXPECT_EQ(kept->model().promoted_bytes(), 0u);
   if (has_huge_pages()) {
@@ -94,7 +96,8 @@ TEST(Engine, HashModelSaysTheSameAloneInABatchAndInChunks) {
       for (const RequestParams& r : requests) ASSERT_TRUE(engine->add(r).is_ok());
       const std::vector<Completion> done = run(*engine);
       ASSERT_EQ(done.size(), requests.size());
-      for (size_t i = 0; i < done.size(); ++i) EXPECT_EQ(done[i].tokens, expected[i]) << backend << " chunk " << chunk << " request " << i;
+      for (size_t i = 0; i < done.size(); ++i)
+        EXPECT_EQ(done[i].tokens, expected[i]) << backend << " chunk " << chunk << " request " << i;
       EXPECT_EQ(engine->cache().n_free_blocks(), engine->cache().n_blocks());
     }
   }
@@ -107,7 +110,8 @@ TEST(Engine, PreemptionChangesWhenNotWhat) {
   for (uint32_t i = 0; i < 6; ++i) requests.push_back(greedy(random_ids(30, i, 64), 60));
   std::vector<std::vector<TokenId>> expected;
   for (const RequestParams& r : requests) expected.push_back(alone(*plain, r));
-  auto tight = open(kHash, {"kv_cache.max_tokens=208", "kv_cache.block_len=16"});  // about two of them at once
+  auto tight = open(
+      kHash, {"kv_cache.max_tokens=208", "kv_cache.block_len=16"});  // about two of them at once
   ASSERT_TRUE(tight);
   const std::unique_ptr<Engine> engine = tight->make_engine();
   for (const RequestParams& r : requests) ASSERT_TRUE(engine->add(r).is_ok());
@@ -153,11 +157,13 @@ TEST(Engine, ACancelStormLeavesNothingBehind) {
 
 // A step that is launched before the one before it is read names its tokens by row.
 TEST(Engine, LaunchingAheadChangesNoToken) {
-  const std::vector<std::string> sets = {"sampler=[{temperature: 0}]", "scheduler.prefill_chunk=16"};
+  const std::vector<std::string> sets = {"sampler=[{temperature: 0}]",
+                                         "scheduler.prefill_chunk=16"};
   auto plain = open(kHash, sets);
   ASSERT_TRUE(plain);
   std::vector<RequestParams> requests;
-  for (uint32_t i = 0; i < 8; ++i) requests.push_back(greedy(random_ids(10 + i * 7, i, 64), 20 + i * 5));
+  for (uint32_t i = 0; i < 8; ++i)
+    requests.push_back(greedy(random_ids(10 + i * 7, i, 64), 20 + i * 5));
   requests[2].max_tokens = 1;
   requests[3].max_tokens = 0;
   requests[4].stop_ids = {alone(*plain, requests[4])[9]};
@@ -177,9 +183,12 @@ TEST(Engine, LaunchingAheadChangesNoToken) {
     engine->set_launch_ahead(true);
     std::vector<std::vector<TokenId>> streamed(requests.size());
     for (size_t i = 0; i < requests.size(); ++i)
-      ASSERT_TRUE(engine->add(requests[i], [&streamed, i](const RequestEvent& e) {
-        if (e.token) streamed[i].push_back(*e.token);
-      }).is_ok());
+      ASSERT_TRUE(engine
+                      ->add(requests[i],
+                            [&streamed, i](const RequestEvent& e) {
+                              if (e.token) streamed[i].push_back(*e.token);
+                            })
+                      .is_ok());
     const RequestId dropped = *engine->add(greedy(random_ids(9, 77, 64), 500));
     for (int i = 0; i < 25; ++i) ASSERT_TRUE(engine->step().is_ok());
     engine->cancel(dropped);
@@ -217,14 +226,16 @@ INSTANTIATE_TEST_SUITE_P(Engine, EngineOverCache, testing::Values("float32", "bf
 
 TEST_P(EngineOverCache, DemoModelGivesTheSameBytesWhateverIsBesideIt) {
   for (const char* backend : {"cpu", "reference"}) {
-    std::vector<std::string> sets = {"sampler=[greedy]", std::string("backend.plugin=") + backend, "kv_cache.max_tokens=512",
+    std::vector<std::string> sets = {"sampler=[greedy]", std::string("backend.plugin=") + backend,
+                                     "kv_cache.max_tokens=512",
                                      std::string("kv_cache.dtype=") + GetParam()};
     auto session = open(kDemo, sets);
     ASSERT_TRUE(session);
     const auto vocab = static_cast<uint32_t>(session->model().vocab_size());
     const uint32_t n = std::string_view(backend) == "cpu" ? 24 : 4;
     std::vector<RequestParams> requests;
-    for (uint32_t i = 0; i < 4; ++i) requests.push_back(greedy(random_ids(3 + i * 11, i + 1, vocab), n));
+    for (uint32_t i = 0; i < 4; ++i)
+      requests.push_back(greedy(random_ids(3 + i * 11, i + 1, vocab), n));
     std::vector<std::vector<TokenId>> expected;
     for (const RequestParams& r : requests) expected.push_back(alone(*session, r));
     sets.push_back("scheduler.prefill_chunk=5");
@@ -234,16 +245,19 @@ TEST_P(EngineOverCache, DemoModelGivesTheSameBytesWhateverIsBesideIt) {
     for (const RequestParams& r : requests) ASSERT_TRUE(engine->add(r).is_ok());
     const std::vector<Completion> done = run(*engine);
     ASSERT_EQ(done.size(), requests.size());
-    for (size_t i = 0; i < done.size(); ++i) EXPECT_EQ(done[i].tokens, expected[i]) << backend << " request " << i;
+    for (size_t i = 0; i < done.size(); ++i)
+      EXPECT_EQ(done[i].tokens, expected[i]) << backend << " request " << i;
   }
 }
 
 TEST_P(EngineOverCache, BackendsAgreeOnGreedyTokensOfTheDemoModel) {
   std::vector<std::vector<TokenId>> answers;
   for (const char* backend : {"cpu", "reference"}) {
-    auto session = open(kDemo, {"sampler=[greedy]", std::string("backend.plugin=") + backend, std::string("kv_cache.dtype=") + GetParam()});
+    auto session = open(kDemo, {"sampler=[greedy]", std::string("backend.plugin=") + backend,
+                                std::string("kv_cache.dtype=") + GetParam()});
     ASSERT_TRUE(session);
-    RequestParams params = greedy(*encode_text(*session->model().tokenizer(), "It is a truth universally acknowledged"), 24);
+    RequestParams params = greedy(
+        *encode_text(*session->model().tokenizer(), "It is a truth universally acknowledged"), 24);
     answers.push_back(alone(*session, params));
   }
   EXPECT_EQ(answers[0].size(), 24u);
@@ -260,7 +274,8 @@ TEST(Engine, ASeedIsTheRequestsOwn) {
   other.seed = 7;
   choice.choice = 1;
   const std::unique_ptr<Engine> engine = session->make_engine();
-  for (const RequestParams& r : {unseeded, mine, other, choice}) ASSERT_TRUE(engine->add(r).is_ok());
+  for (const RequestParams& r : {unseeded, mine, other, choice})
+    ASSERT_TRUE(engine->add(r).is_ok());
   const std::vector<Completion> done = run(*engine);
   ASSERT_EQ(done.size(), 4u);
   EXPECT_EQ(done[1].tokens, expected);

@@ -34,8 +34,12 @@ Ops ops_after(const core::Graph& graph, const std::vector<dvt_str>& observed = {
 
 class Residuals : public testing::Test {
  protected:
-  uint32_t emit(const char* op, const std::vector<uint32_t>& in) { return w.emit(op, 1, in, {})->at(0); }
-  uint32_t embed() { return emit("embed", {*w.input("tokens"), w.weight("embed", {fixed_dim(32), fixed_dim(8)})}); }
+  uint32_t emit(const char* op, const std::vector<uint32_t>& in) {
+    return w.emit(op, 1, in, {})->at(0);
+  }
+  uint32_t embed() {
+    return emit("embed", {*w.input("tokens"), w.weight("embed", {fixed_dim(32), fixed_dim(8)})});
+  }
   uint32_t weight(const char* name) { return w.weight(name, {fixed_dim(8), fixed_dim(8)}); }
   Ops ops_with(uint32_t last) {
     EXPECT_TRUE(w.name_value("logits", emit("silu", {last}), DVT_VALF_OUTPUT));
@@ -49,26 +53,31 @@ TEST_F(Residuals, AreAddedByTheProductOnEitherSide) {
   const uint32_t x = embed();
   const uint32_t left = emit("add", {x, emit("linear", {emit("silu", {x}), weight("a")})});
   const uint32_t right = emit("add", {emit("linear", {emit("silu", {left}), weight("b")}), left});
-  EXPECT_EQ(ops_with(right), (Ops{"embed", "silu", "cpu.linear_add", "silu", "cpu.linear_add", "silu"}));
+  EXPECT_EQ(ops_with(right),
+            (Ops{"embed", "silu", "cpu.linear_add", "silu", "cpu.linear_add", "silu"}));
 }
 
 TEST_F(Residuals, StayWhereTheProductReadsTheResidualItself) {
   const uint32_t x = embed();
-  EXPECT_EQ(ops_with(emit("add", {x, emit("linear", {x, weight("a")})})), (Ops{"embed", "linear", "add", "silu"}));
+  EXPECT_EQ(ops_with(emit("add", {x, emit("linear", {x, weight("a")})})),
+            (Ops{"embed", "linear", "add", "silu"}));
 }
 
 TEST_F(Residuals, StayWhereTheResidualIsReadLater) {
   const uint32_t x = embed();
   const uint32_t sum = emit("add", {x, emit("linear", {emit("silu", {x}), weight("a")})});
-  EXPECT_EQ(ops_with(emit("mul", {sum, x})), (Ops{"embed", "silu", "linear", "add", "mul", "silu"}));
+  EXPECT_EQ(ops_with(emit("mul", {sum, x})),
+            (Ops{"embed", "silu", "linear", "add", "mul", "silu"}));
 }
 
 TEST_F(Residuals, StayWhereTheProductHasAnotherReaderOrABias) {
   const uint32_t x = embed();
   const uint32_t y = emit("linear", {emit("silu", {x}), weight("a")});
   const uint32_t sum = emit("mul", {emit("add", {x, y}), y});
-  const uint32_t biased = emit("linear", {emit("silu", {sum}), weight("b"), w.weight("c", {fixed_dim(8)})});
-  EXPECT_EQ(ops_with(emit("add", {sum, biased})), (Ops{"embed", "silu", "linear", "add", "mul", "silu", "linear", "add", "silu"}));
+  const uint32_t biased =
+      emit("linear", {emit("silu", {sum}), weight("b"), w.weight("c", {fixed_dim(8)})});
+  EXPECT_EQ(ops_with(emit("add", {sum, biased})),
+            (Ops{"embed", "silu", "linear", "add", "mul", "silu", "linear", "add", "silu"}));
 }
 
 TEST(ResidualsOfADecoder, AreTwoALayerUnlessObserved) {
@@ -77,7 +86,8 @@ TEST(ResidualsOfADecoder, AreTwoALayerUnlessObserved) {
   constexpr auto kAll = 2 * core::test::SmallModel::kLayers;
   EXPECT_EQ(std::ranges::count(ops_after(graph), "cpu.linear_add"), kAll);
   // The first layer's sum may be asked for in other memory, and must be there in the end.
-  EXPECT_EQ(std::ranges::count(ops_after(graph, {to_abi("layer_out.0")}), "cpu.linear_add"), kAll - 2);
+  EXPECT_EQ(std::ranges::count(ops_after(graph, {to_abi("layer_out.0")}), "cpu.linear_add"),
+            kAll - 2);
 }
 
 }  // namespace
