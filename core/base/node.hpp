@@ -81,10 +81,12 @@ class Node {
 
   Kind kind_ = Kind::kNull;
   bool bool_ = false;
+  // NOLINTBEGIN(readability-identifier-naming): private, which the check does not see in a union
   union {
     int64_t int_ = 0;
     double float_;
   };
+  // NOLINTEND(readability-identifier-naming)
   std::string text_;  // the string, or the spelling of a number
   std::vector<Node> items_;
   std::vector<Entry> entries_;

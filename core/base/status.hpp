@@ -108,14 +108,14 @@ Status status_of(const Result<T>& r) {
 // DVT_TRY(declaration, expr) declares a variable from a Result, or returns its Status
 #define DVT_TRY(...) DVT_TRY_PICK_(__VA_ARGS__, DVT_TRY_VALUE_, DVT_TRY_STATUS_, )(__VA_ARGS__)
 #define DVT_TRY_PICK_(a, b, name, ...) name
-#define DVT_TRY_STATUS_(expr)                            \
-  do {                                                   \
-    if (auto dvt_status_ = (expr); !dvt_status_.is_ok()) \
-      return ::dovetail::core::status_of(dvt_status_);   \
+#define DVT_TRY_STATUS_(expr)                              \
+  do {                                                     \
+    if (auto&& dvt_status_ = (expr); !dvt_status_.is_ok()) \
+      return ::dovetail::core::status_of(dvt_status_);     \
   } while (false)
 #define DVT_TRY_VALUE_(decl, expr) DVT_TRY_VALUE_2_(decl, expr, __LINE__)
 #define DVT_TRY_VALUE_2_(decl, expr, line) DVT_TRY_VALUE_3_(decl, expr, line)
 #define DVT_TRY_VALUE_3_(decl, expr, line)                           \
   auto dvt_result_##line = (expr);                                   \
   if (!dvt_result_##line.is_ok()) return dvt_result_##line.status(); \
-  decl = std::move(dvt_result_##line).value()
+  decl = std::move(dvt_result_##line).value()  // NOLINT(bugprone-macro-parentheses): a declaration

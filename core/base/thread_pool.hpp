@@ -14,6 +14,7 @@
 
 namespace dovetail::core {
 
+// NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): what lanes write lies on lines apart
 class ThreadPool {
  public:
   using RangeFn = void (*)(void* arg, uint64_t begin, uint64_t end, uint32_t lane) noexcept;

@@ -28,6 +28,13 @@
 
 namespace dovetail::core {
 
+/// What one of the core's own handles names: its address is the handle.
+template <class T>
+T* named_by(uint64_t handle) {
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): a handle of the C ABI is a number
+  return reinterpret_cast<T*>(static_cast<uintptr_t>(handle));
+}
+
 /// The handle of a document that somebody else owns; its large maps must be indexed (parsers do it,
 /// or Node::build_index), so that any thread may look things up.
 inline dvt_doc doc_handle(const Node& node) {
@@ -35,7 +42,7 @@ inline dvt_doc doc_handle(const Node& node) {
 }
 /// Null for handle 0.
 inline const Node* doc_node(dvt_doc doc) {
-  return reinterpret_cast<const Node*>(static_cast<uintptr_t>(doc));
+  return named_by<const Node>(doc);
 }
 
 inline std::string_view text_of(dvt_str s) {
@@ -62,12 +69,8 @@ class HostScope {
   /// Opens a file of the folder; the same name again gives the same handle.
   Result<dvt_file> open_file(std::string_view name);
 
-  static HostScope* of(dvt_dir dir) {
-    return reinterpret_cast<HostScope*>(static_cast<uintptr_t>(dir));
-  }
-  static const File* file_of(dvt_file file) {
-    return reinterpret_cast<const File*>(static_cast<uintptr_t>(file));
-  }
+  static HostScope* of(dvt_dir dir) { return named_by<HostScope>(dir); }
+  static const File* file_of(dvt_file file) { return named_by<const File>(file); }
 
  private:
   std::optional<Folder> folder_;

@@ -57,6 +57,7 @@ struct BackendTable {
   static dvt_code open(void* plugin, dvt_call* call, uint32_t device, dvt_doc options,
                        void** ctx) noexcept {
     return guard(call, [&] {
+      // NOLINTNEXTLINE(bugprone-unhandled-exception-at-new): guard() catches it
       *ctx = new T(BackendOpen{host_of(plugin), device, host_of(plugin).doc(options)});
     });
   }

@@ -117,6 +117,7 @@ struct FormatTable {
   }
   static dvt_code open(void* plugin, dvt_call* call, const dvt_format_open* in,
                        void** reader) noexcept {
+    // NOLINTNEXTLINE(bugprone-unhandled-exception-at-new): guard() catches it
     return guard(call, [&] { *reader = new T(opened(plugin, in), Call(call)); });
   }
   static void close(void* reader) noexcept { delete static_cast<T*>(reader); }

@@ -167,15 +167,16 @@ inline const Host& host_of(void* plugin) {
 
 using InterfaceFn = const void* (*)(std::string_view name);
 
-/// The descriptor of a plugin whose interfaces `Find` hands out.
-template <InterfaceFn Find>
+/// The descriptor of a plugin whose interfaces `kFind` hands out.
+template <InterfaceFn kFind>
 struct Descriptor {
   static dvt_code start(dvt_call* call, const dvt_host_v1* host, void** self) noexcept {
+    // NOLINTNEXTLINE(bugprone-unhandled-exception-at-new): guard() catches it
     return guard(call, [&] { *self = new Plugin{Host(host)}; });
   }
   static dvt_code drain(dvt_call*, void*) noexcept { return DVT_OK; }
   static void stop(void* self) noexcept { delete static_cast<Plugin*>(self); }
-  static const void* get_interface(void*, dvt_str name) noexcept { return Find(to_view(name)); }
+  static const void* get_interface(void*, dvt_str name) noexcept { return kFind(to_view(name)); }
 };
 
 }  // namespace dovetail

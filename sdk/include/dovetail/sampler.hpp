@@ -206,6 +206,7 @@ struct SamplerTable {
   static dvt_code open(void* plugin, dvt_call* call, dvt_doc defaults, uint32_t vocab_size,
                        void** out) noexcept {
     return guard(call, [&] {
+      // NOLINTNEXTLINE(bugprone-unhandled-exception-at-new): guard() catches it
       *out = new Opened{T(StageOpen{Params(host_of(plugin).doc(defaults)), vocab_size}),
                         host_of(plugin)};
     });
@@ -215,6 +216,7 @@ struct SamplerTable {
                         uint64_t n, void** out) noexcept {
     return guard(call, [&] {
       const auto& opened = *static_cast<const Opened*>(stage);
+      // NOLINTNEXTLINE(bugprone-unhandled-exception-at-new): guard() catches it
       *out = new Request(opened.stage, RequestOpen{Params(opened.host.doc(overrides)),
                                                    {prompt, static_cast<size_t>(n)}});
     });
