@@ -57,12 +57,7 @@ void quantize_row(int8_t* to, const float* x, int64_t n) {
 
 void cache_write_int8(int8_t* base, const KvLayout& layout, const uint32_t* page_table,
                       int64_t first_pos, const float* rows, int64_t row_stride, int64_t n_rows) {
-  for (int64_t r = 0; r < n_rows; ++r) {
-    for (int64_t g = 0; g < layout.n_kv_heads; ++g) {
-      quantize_row(base + row_offset<int8_t>(layout, page_table, g, first_pos + r),
-                   rows + r * row_stride + g * layout.head_dim, layout.head_dim);
-    }
-  }
+  write_cached_rows(base, layout, page_table, first_pos, rows, row_stride, n_rows, quantize_row);
 }
 
 }  // namespace dovetail::kernels::neon

@@ -23,32 +23,24 @@ void store_row(int8_t* to, const float* from, int64_t head_dim) {
   std::memcpy(to + n, &scale, sizeof scale);
 }
 
-template <class Element>
-void cache_write(Element* base, const KvLayout& layout, const uint32_t* page_table,
-                 int64_t first_pos, const float* rows, int64_t row_stride, int64_t n_rows) {
-  for (int64_t r = 0; r < n_rows; ++r) {
-    for (int64_t g = 0; g < layout.n_kv_heads; ++g) {
-      store_row(base + row_offset<Element>(layout, page_table, g, first_pos + r),
-                rows + r * row_stride + g * layout.head_dim, layout.head_dim);
-    }
-  }
-}
-
 }  // namespace
 
 void cache_write_f32(float* base, const KvLayout& layout, const uint32_t* page_table,
                      int64_t first_pos, const float* rows, int64_t row_stride, int64_t n_rows) {
-  cache_write(base, layout, page_table, first_pos, rows, row_stride, n_rows);
+  write_cached_rows(base, layout, page_table, first_pos, rows, row_stride, n_rows,
+                    [](float* to, const float* from, int64_t n) { store_row(to, from, n); });
 }
 
 void cache_write_bf16(uint16_t* base, const KvLayout& layout, const uint32_t* page_table,
                       int64_t first_pos, const float* rows, int64_t row_stride, int64_t n_rows) {
-  cache_write(base, layout, page_table, first_pos, rows, row_stride, n_rows);
+  write_cached_rows(base, layout, page_table, first_pos, rows, row_stride, n_rows,
+                    [](uint16_t* to, const float* from, int64_t n) { store_row(to, from, n); });
 }
 
 void cache_write_int8(int8_t* base, const KvLayout& layout, const uint32_t* page_table,
                       int64_t first_pos, const float* rows, int64_t row_stride, int64_t n_rows) {
-  cache_write(base, layout, page_table, first_pos, rows, row_stride, n_rows);
+  write_cached_rows(base, layout, page_table, first_pos, rows, row_stride, n_rows,
+                    [](int8_t* to, const float* from, int64_t n) { store_row(to, from, n); });
 }
 
 }  // namespace dovetail::kernels::ref

@@ -49,4 +49,18 @@ static inline float row_scale(const Element* row, int64_t head_dim) {
   }
 }
 
+/// The walk of every cache_write: store_row(to, from, head_dim) for each head of each position.
+template <class Element, class StoreRow>
+static inline void write_cached_rows(Element* base, const KvLayout& layout,
+                                     const uint32_t* page_table, int64_t first_pos,
+                                     const float* rows, int64_t row_stride, int64_t n_rows,
+                                     const StoreRow& store_row) {
+  for (int64_t r = 0; r < n_rows; ++r) {
+    for (int64_t g = 0; g < layout.n_kv_heads; ++g) {
+      store_row(base + row_offset<Element>(layout, page_table, g, first_pos + r),
+                rows + r * row_stride + g * layout.head_dim, layout.head_dim);
+    }
+  }
+}
+
 }  // namespace dovetail::kernels
