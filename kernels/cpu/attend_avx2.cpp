@@ -10,6 +10,7 @@
 
 #include <kernels/cached_rows.hpp>
 
+#include "kernels/cpu/attend_rows.hpp"
 #include "kernels/cpu/avx2.hpp"
 #include "kernels/cpu/avx2_math.hpp"
 
@@ -17,10 +18,10 @@ namespace dovetail::kernels::avx2 {
 namespace {
 
 constexpr int kTileRows = 3;
-constexpr int kTileKeys = 4;
 constexpr int64_t kMaxRows = 96;
 constexpr int kVectors = 4;  // of columns of values at once
 constexpr int64_t kColumns = kVectors * kLanes;
+constexpr int64_t kLine = 64;                          // bytes
 constexpr int64_t kWideKeys = 16;                      // keys that are widened at once
 constexpr int64_t kWideDim = 256;                      // longer rows are read as they are stored
 constexpr int64_t kWideFloats = kWideKeys * kWideDim;  // of keys, or kColumns of a tile's values
@@ -39,38 +40,9 @@ struct Count {
   static constexpr int value = kValue;
 };
 
-/// One (token, head) pair: its operands, the keys [begin, end) that it sees, its running softmax.
-struct Row {
-  const float* q;
-  float* out;
-  int64_t begin;
-  int64_t end;
-  float greatest;
-  float sum;
-};
-
-/// The keys [begin, end) of one tile that some row of the block sees. Row pointers past the end
-/// repeat the last key, so that four can always be read.
+using Row = AttendRow;
 template <class Element>
-struct Tile {
-  int64_t start;
-  int64_t begin;
-  int64_t end;
-  const Element* key[kAttendTile + kTileKeys];  // by position - begin
-  const Element* value[kAttendTile];
-};
-
-template <class Element>
-void find_tile(Tile<Element>& tile, const KvLayout& layout, const Element* k, const Element* v,
-               const uint32_t* page_table, int64_t kv_head) {
-  const int64_t n = tile.end - tile.begin;
-  for (int64_t j = 0; j < n; ++j) {
-    const int64_t at = row_offset<Element>(layout, page_table, kv_head, tile.begin + j);
-    tile.key[j] = k + at;
-    tile.value[j] = v + at;
-  }
-  for (int64_t j = n; j < n + kTileKeys; ++j) tile.key[j] = tile.key[n - 1];
-}
+using Tile = AttendTile<Element>;
 
 /// The scales of n rows, where rows have them.
 template <class Element>
@@ -204,10 +176,11 @@ void weigh(float* p, Row& row, const Tile<Element>& tile, const float* value_sca
 
 /// out[r][columns] += sum over keys [begin, end), ascending, of p[r][key] * value_at(key)[columns],
 /// keys counted from the tile's start; load_from(p, c) and store_to(p, c, value) reach vector c of
-/// kCount.
-template <int kRows, int kCount, class ValueAt, class Load, class Save>
+/// kCount. Meanwhile it fetches what comes next.
+template <int kRows, int kCount, class ValueAt, class Ahead, class Load, class Save>
 void add_columns(const Row* rows, int64_t column, const float* p, int64_t begin, int64_t end,
-                 const ValueAt& value_at, const Load& load_from, const Save& store_to) {
+                 const ValueAt& value_at, Ahead& ahead, const Load& load_from,
+                 const Save& store_to) {
   if (begin >= end) return;
   __m256 acc[kRows][kCount];
   for (int r = 0; r < kRows; ++r) {
@@ -216,6 +189,7 @@ void add_columns(const Row* rows, int64_t column, const float* p, int64_t begin,
 #pragma GCC unroll 4
   for (int64_t j = begin; j < end; ++j) {
     const auto* from = value_at(j);
+    ahead.some();
     __m256 weight[kRows];
     for (int r = 0; r < kRows; ++r) weight[r] = _mm256_broadcast_ss(p + r * kAttendTile + j);
     for (int c = 0; c < kCount; ++c) {
@@ -231,60 +205,104 @@ void add_columns(const Row* rows, int64_t column, const float* p, int64_t begin,
 /// The same for the keys of a tile that each row sees. Later rows begin and end no earlier: what a
 /// row sees before the last row begins or after the first row ends it takes alone, the part between
 /// together with the others, ascending for each.
-template <int kRows, int kCount, class Element, class ValueAt, class Load, class Save>
+template <int kRows, int kCount, class Element, class ValueAt, class Ahead, class Load, class Save>
 void merge_columns(const Row* rows, int64_t column, const float* p, const Tile<Element>& tile,
-                   const ValueAt& value_at, const Load& load_from, const Save& store_to) {
+                   const ValueAt& value_at, Ahead& ahead, const Load& load_from,
+                   const Save& store_to) {
   const int64_t all_begin = min_of(max_of(rows[kRows - 1].begin, tile.begin), tile.end);
   const int64_t all_end = max_of(all_begin, min_of(rows[0].end, tile.end));
   const auto alone = [&](int r, int64_t begin, int64_t end) {
-    add_columns<1, kCount>(rows + r, column, p + r * kAttendTile,
-                           max_of(rows[r].begin, begin) - tile.start,
-                           min_of(rows[r].end, end) - tile.start, value_at, load_from, store_to);
+    add_columns<1, kCount>(
+        rows + r, column, p + r * kAttendTile, max_of(rows[r].begin, begin) - tile.start,
+        min_of(rows[r].end, end) - tile.start, value_at, ahead, load_from, store_to);
   };
   for (int r = 0; r < kRows; ++r) alone(r, tile.begin, all_begin);
   add_columns<kRows, kCount>(rows, column, p, all_begin - tile.start, all_end - tile.start,
-                             value_at, load_from, store_to);
+                             value_at, ahead, load_from, store_to);
   for (int r = 0; r < kRows; ++r) alone(r, all_end, tile.end);
 }
 
 /// kCount whole vectors of columns.
-template <int kRows, int kCount, class Element, class ValueAt>
+template <int kRows, int kCount, class Element, class ValueAt, class Ahead>
 void merge_vectors(const Row* rows, int64_t column, const float* p, const Tile<Element>& tile,
-                   const ValueAt& value_at) {
+                   const ValueAt& value_at, Ahead& ahead) {
   merge_columns<kRows, kCount>(
-      rows, column, p, tile, value_at,
+      rows, column, p, tile, value_at, ahead,
       [](const auto* from, int c) { return load(from + c * kLanes); },
       [](float* to, int c, __m256 sum) { _mm256_storeu_ps(to + c * kLanes, sum); });
 }
 
-/// All columns of a tile's values, as they are stored: 32 at a time, then 8, then what is left.
-template <int kRows, class Element>
-void merge_values(const Row* rows, const float* p, const Tile<Element>& tile, int64_t head_dim) {
-  int64_t i = 0;
-  const int64_t skipped = tile.begin - tile.start;
-  const auto value_at = [&](int64_t j) { return tile.value[j - skipped] + i; };
-  for (; i + kColumns <= head_dim; i += kColumns) {
-    merge_vectors<kRows, kVectors>(rows, i, p, tile, value_at);
-  }
-  for (; i + kLanes <= head_dim; i += kLanes) {
-    merge_vectors<kRows, 1>(rows, i, p, tile, value_at);
-  }
-  if (i == head_dim) return;
-  const int64_t rest = head_dim - i;
-  merge_columns<kRows, 1>(
-      rows, i, p, tile, value_at, [&](const auto* from, int) { return load_first(from, rest); },
-      [&](float* to, int, __m256 sum) { store_first(to, sum, rest); });
+/// Bytes of a row of keys or values.
+template <class Element>
+int64_t row_bytes(int64_t head_dim) {
+  return kHasScale<Element> ? int8_row_bytes(head_dim) : head_dim * int64_t{sizeof(Element)};
 }
 
 /// Starts to fetch rows of keys or values, while others are at work.
 template <class Element>
 void fetch(const Element* const* rows, int64_t n_rows, int64_t head_dim) {
-  const int64_t n_bytes =
-      kHasScale<Element> ? int8_row_bytes(head_dim) : head_dim * int64_t{sizeof(Element)};
   for (int64_t j = 0; j < n_rows; ++j) {
     const char* row = reinterpret_cast<const char*>(rows[j]);
-    for (int64_t at = 0; at < n_bytes; at += 64) _mm_prefetch(row + at, _MM_HINT_T0);
+    for (int64_t at = 0; at < row_bytes<Element>(head_dim); at += kLine) {
+      _mm_prefetch(row + at, _MM_HINT_T0);
+    }
   }
+}
+
+/// Fetches the keys of the next tile, a line or two at every call: they lie in other pages, where the
+/// processor does not look by itself.
+template <class Element>
+class KeyFetch {
+ public:
+  KeyFetch(const Tile<Element>& tile, int64_t head_dim)
+      : row_(tile.key),
+        last_(tile.key + (tile.end - tile.begin - 1)),
+        row_bytes_(row_bytes<Element>(head_dim)) {}
+  void some() {
+    for (int line = 0; line < kLines; ++line) {
+      _mm_prefetch(reinterpret_cast<const char*>(*row_) + at_, _MM_HINT_T0);
+      at_ += kLine;
+      const bool done = at_ >= row_bytes_;
+      row_ += done && row_ < last_ ? 1 : 0;
+      at_ = done ? 0 : at_;
+    }
+  }
+
+ private:
+  // As many as 32 columns are, of which a value is merged meanwhile.
+  static constexpr int kLines = kColumns * sizeof(Element) > kLine
+                                    ? kColumns * sizeof(Element) / kLine
+                                    : 1;
+  const Element* const* row_;
+  const Element* const* last_;
+  int64_t row_bytes_;
+  int64_t at_ = 0;
+};
+struct NoFetch {
+  void some() {}
+};
+
+/// All columns of a tile's values, as they are stored: 32 at a time, then 8, then what is left.
+template <int kRows, class Element>
+void merge_values(const Row* rows, const float* p, const Tile<Element>& tile,
+                  const Tile<Element>* next, int64_t head_dim) {
+  int64_t i = 0;
+  const int64_t skipped = tile.begin - tile.start;
+  const auto value_at = [&](int64_t j) { return tile.value[j - skipped] + i; };
+  KeyFetch<Element> ahead(next != nullptr ? *next : tile, head_dim);
+  NoFetch nothing;
+  for (; i + kColumns <= head_dim; i += kColumns) {
+    merge_vectors<kRows, kVectors>(rows, i, p, tile, value_at, ahead);
+  }
+  for (; i + kLanes <= head_dim; i += kLanes) {
+    merge_vectors<kRows, 1>(rows, i, p, tile, value_at, nothing);
+  }
+  if (i == head_dim) return;
+  const int64_t rest = head_dim - i;
+  merge_columns<kRows, 1>(
+      rows, i, p, tile, value_at, nothing,
+      [&](const auto* from, int) { return load_first(from, rest); },
+      [&](float* to, int, __m256 sum) { store_first(to, sum, rest); });
 }
 
 template <class Element>
@@ -301,7 +319,8 @@ void weigh_rows(float* p, Row* rows, int64_t n_rows, const Tile<Element>& tile, 
 
 /// A tile for up to three rows, straight from the cache.
 template <int kRows, class Element>
-void attend_tile(Row* rows, const Tile<Element>& tile, int64_t head_dim, float scale) {
+void attend_tile(Row* rows, const Tile<Element>& tile, const Tile<Element>* next, int64_t head_dim,
+                 float scale) {
   float p[kRows * kAttendTile];  // scores, then weights, by position - tile.start
   const int64_t n_keys = tile.end - tile.begin;
   for (int64_t j = 0; j < n_keys; j += kTileKeys) {
@@ -310,7 +329,7 @@ void attend_tile(Row* rows, const Tile<Element>& tile, int64_t head_dim, float s
                       scale);
   }
   weigh_rows(p, rows, kRows, tile, head_dim);
-  merge_values<kRows>(rows, p, tile, head_dim);
+  merge_values<kRows>(rows, p, tile, next, head_dim);
 }
 
 /// Calls fn with three rows at a time, as an integral constant, and with what is left.
@@ -325,8 +344,8 @@ void by_threes(int64_t n_rows, const Fn& fn) {
 /// A tile for up to kMaxRows rows, which share what is widened of it. head_dim is a multiple of 8
 /// and at most kWideDim.
 template <class Element>
-void attend_wide_tile(Row* rows, int64_t n_rows, const Tile<Element>& tile, int64_t head_dim,
-                      float scale) {
+void attend_wide_tile(Row* rows, int64_t n_rows, const Tile<Element>& tile,
+                      const Tile<Element>* next, int64_t head_dim, float scale) {
   float p[kMaxRows * kAttendTile];
   alignas(32) float wide[kWideFloats];
   const int64_t n_keys = tile.end - tile.begin;
@@ -347,6 +366,8 @@ void attend_wide_tile(Row* rows, int64_t n_rows, const Tile<Element>& tile, int6
     });
   }
   weigh_rows(p, rows, n_rows, tile, head_dim);
+  if (next != nullptr) fetch(next->key, min_of(kWideKeys, next->end - next->begin), head_dim);
+  NoFetch nothing;
   int64_t i = 0;
   const auto merge = [&](auto n_vectors) {
     constexpr int64_t kWidth = n_vectors.value * kLanes;
@@ -354,7 +375,7 @@ void attend_wide_tile(Row* rows, int64_t n_rows, const Tile<Element>& tile, int6
     by_threes(n_rows, [&](auto count, int64_t r) {
       merge_vectors<count.value, n_vectors.value>(
           rows + r, i, p + r * kAttendTile, tile,
-          [&](int64_t j) { return wide + (j - (tile.begin - tile.start)) * kWidth; });
+          [&](int64_t j) { return wide + (j - (tile.begin - tile.start)) * kWidth; }, nothing);
     });
     i += kWidth;
   };
@@ -362,77 +383,48 @@ void attend_wide_tile(Row* rows, int64_t n_rows, const Tile<Element>& tile, int6
   while (i < head_dim) merge(Count<1>());
 }
 
-/// Rows of one block, tile after tile.
-template <class Element>
-void attend_block(Row* rows, int64_t n_rows, const AttendTask& task, const KvLayout& layout,
-                  const Element* k, const Element* v, const uint32_t* page_table) {
-  const bool widens =
-      n_rows > kTileRows && layout.head_dim <= kWideDim && layout.head_dim % kLanes == 0;
-  int64_t begin = rows[0].begin;  // later rows begin and end no earlier
-  const int64_t end = rows[n_rows - 1].end;
-  Tile<Element> tile;
-  while (begin < end) {
-    tile.start = begin - begin % kAttendTile;
-    tile.begin = begin;
-    tile.end = min_of(end, tile.start + kAttendTile);
-    find_tile(tile, layout, k, v, page_table, task.kv_head);
-    if (widens) {
-      attend_wide_tile(rows, n_rows, tile, layout.head_dim, task.scale);
-    } else {
-      by_threes(n_rows, [&](auto count, int64_t r) {
-        attend_tile<count.value>(rows + r, tile, layout.head_dim, task.scale);
-      });
-    }
-    begin = tile.end;
-  }
-}
+/// As attend_rows.hpp wants it.
+struct Avx2 {
+  static constexpr int64_t kMaxRows = avx2::kMaxRows;
 
-Row start_row(const AttendTask& task, const KvLayout& layout, int64_t index) {
-  const int64_t t = index / task.n_group_heads;
-  const int64_t head = task.kv_head * task.n_group_heads + index % task.n_group_heads;
-  const int64_t pos = task.first_pos + t;
-  Row row;
-  row.q = task.q + t * task.q_stride + head * layout.head_dim;
-  row.out = task.out + t * task.out_stride + head * layout.head_dim;
-  row.begin = max_of(0, pos + 1 - task.window);
-  row.end = pos + 1;
-  row.greatest = -INFINITY;
-  row.sum = 0.0F;
-  for (int64_t i = 0; i < layout.head_dim; ++i) row.out[i] = 0.0F;
-  return row;
-}
-
-template <class Element>
-void attend(const AttendTask& task, const KvLayout& layout, const Element* k, const Element* v,
-            const uint32_t* page_table) {
-  const int64_t n_rows = task.n_tokens * task.n_group_heads;
-  Row rows[kMaxRows];
-  for (int64_t first = 0; first < n_rows; first += kMaxRows) {
-    const int64_t n = min_of(kMaxRows, n_rows - first);
-    for (int64_t r = 0; r < n; ++r) rows[r] = start_row(task, layout, first + r);
-    attend_block(rows, n, task, layout, k, v, page_table);
-    for (int64_t r = 0; r < n; ++r) {
-      const float inverse = 1.0F / rows[r].sum;
-      for (int64_t i = 0; i < layout.head_dim; ++i) rows[r].out[i] *= inverse;
-    }
+  template <class Element>
+  static void tile(Row* rows, int64_t n_rows, const Tile<Element>& tile, const Tile<Element>* next,
+                   int64_t head_dim, float scale) {
+    const bool widens = n_rows > kTileRows && head_dim <= kWideDim && head_dim % kLanes == 0;
+    if (widens) return attend_wide_tile(rows, n_rows, tile, next, head_dim, scale);
+    by_threes(n_rows, [&](auto count, int64_t r) {
+      attend_tile<count.value>(rows + r, tile, next, head_dim, scale);
+    });
   }
-}
+  static float exp(float x) { return _mm256_cvtss_f32(exp8(_mm256_set1_ps(x))); }
+  static void scale(float* to, const float* from, float factor, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) to[i] = from[i] * factor;
+  }
+  static void combine(float* total, float keep, const float* out, float take, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) total[i] = total[i] * keep + out[i] * take;
+  }
+};
 
 }  // namespace
 
 void attend_f32(const AttendTask& task, const KvLayout& layout, const float* k, const float* v,
                 const uint32_t* page_table) {
-  attend(task, layout, k, v, page_table);
+  AttendWalk<Avx2, float>(task, layout, k, v, page_table).run();
 }
 
 void attend_bf16(const AttendTask& task, const KvLayout& layout, const uint16_t* k,
                  const uint16_t* v, const uint32_t* page_table) {
-  attend(task, layout, k, v, page_table);
+  AttendWalk<Avx2, uint16_t>(task, layout, k, v, page_table).run();
 }
 
 void attend_int8(const AttendTask& task, const KvLayout& layout, const int8_t* k, const int8_t* v,
                  const uint32_t* page_table) {
-  attend(task, layout, k, v, page_table);
+  AttendWalk<Avx2, int8_t>(task, layout, k, v, page_table).run();
+}
+
+void attend_merge(float* out, const float* parts, int64_t n_parts, int64_t part_stride,
+                  int64_t head_dim) {
+  merge_attend_parts<Avx2>(out, parts, n_parts, part_stride, head_dim);
 }
 
 }  // namespace dovetail::kernels::avx2

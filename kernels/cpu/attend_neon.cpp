@@ -9,6 +9,7 @@
 
 #include <kernels/cached_rows.hpp>
 
+#include "kernels/cpu/attend_rows.hpp"
 #include "kernels/cpu/neon.hpp"
 #include "kernels/cpu/neon_dots.hpp"
 
@@ -18,38 +19,10 @@ namespace {
 constexpr int kTileRows = 3;
 constexpr int64_t kMaxRows = 48;
 
-/// One (token, head) pair: its operands, the keys [begin, end) that it sees, its running softmax.
-struct Row {
-  const float* q;
-  float* out;
-  int64_t begin;
-  int64_t end;
-  float greatest;
-  float sum;
-};
-
-/// The keys [begin, end) of one tile that some row of the block sees. Row pointers past the end
-/// repeat the last key, so that four can always be read.
+using Row = AttendRow;
 template <class Element>
-struct Tile {
-  int64_t start;
-  int64_t begin;
-  int64_t end;
-  const Element* key[kAttendTile + kDotColumns];  // by position - begin
-  const Element* value[kAttendTile];
-};
-
-template <class Element>
-void find_tile(Tile<Element>& tile, const KvLayout& layout, const Element* k, const Element* v,
-               const uint32_t* page_table, int64_t kv_head) {
-  const int64_t n = tile.end - tile.begin;
-  for (int64_t j = 0; j < n; ++j) {
-    const int64_t at = row_offset<Element>(layout, page_table, kv_head, tile.begin + j);
-    tile.key[j] = k + at;
-    tile.value[j] = v + at;
-  }
-  for (int64_t j = n; j < n + kDotColumns; ++j) tile.key[j] = tile.key[n - 1];
-}
+using Tile = AttendTile<Element>;
+static_assert(kTileKeys == kDotColumns);
 
 /// scores[r * kAttendTile + 0..3] = scale * q of row r times four keys (or n_keys, when fewer) and
 /// their own scales. One (row, key) pair adds in eight lanes over head_dim, as linear does.
@@ -185,74 +158,49 @@ void attend_tile(Row* rows, const Tile<Element>& tile, int64_t head_dim, float s
   merge_values<kRows>(rows, p, tile, head_dim);
 }
 
-/// Rows of one block, tile after tile.
-template <class Element>
-void attend_block(Row* rows, int64_t n_rows, const AttendTask& task, const KvLayout& layout,
-                  const Element* k, const Element* v, const uint32_t* page_table) {
-  int64_t begin = rows[0].begin;  // later rows begin and end no earlier
-  const int64_t end = rows[n_rows - 1].end;
-  Tile<Element> tile;
-  while (begin < end) {
-    tile.start = begin - begin % kAttendTile;
-    tile.begin = begin;
-    tile.end = std::min(end, tile.start + kAttendTile);
-    find_tile(tile, layout, k, v, page_table, task.kv_head);
+/// As attend_rows.hpp wants it.
+struct Neon {
+  static constexpr int64_t kMaxRows = neon::kMaxRows;
+
+  template <class Element>
+  static void tile(Row* rows, int64_t n_rows, const Tile<Element>& tile,
+                   const Tile<Element>* /*next*/, int64_t head_dim, float scale) {
     int64_t r = 0;
     for (; r + kTileRows <= n_rows; r += kTileRows) {
-      attend_tile<kTileRows>(rows + r, tile, layout.head_dim, task.scale);
+      attend_tile<kTileRows>(rows + r, tile, head_dim, scale);
     }
-    if (n_rows - r == 2) attend_tile<2>(rows + r, tile, layout.head_dim, task.scale);
-    if (n_rows - r == 1) attend_tile<1>(rows + r, tile, layout.head_dim, task.scale);
-    begin = tile.end;
+    if (n_rows - r == 2) attend_tile<2>(rows + r, tile, head_dim, scale);
+    if (n_rows - r == 1) attend_tile<1>(rows + r, tile, head_dim, scale);
   }
-}
-
-Row start_row(const AttendTask& task, const KvLayout& layout, int64_t index) {
-  const int64_t t = index / task.n_group_heads;
-  const int64_t head = task.kv_head * task.n_group_heads + index % task.n_group_heads;
-  const int64_t pos = task.first_pos + t;
-  Row row;
-  row.q = task.q + t * task.q_stride + head * layout.head_dim;
-  row.out = task.out + t * task.out_stride + head * layout.head_dim;
-  row.begin = std::max<int64_t>(0, pos + 1 - task.window);
-  row.end = pos + 1;
-  row.greatest = -INFINITY;
-  row.sum = 0.0F;
-  std::fill_n(row.out, layout.head_dim, 0.0F);
-  return row;
-}
-
-template <class Element>
-void attend(const AttendTask& task, const KvLayout& layout, const Element* k, const Element* v,
-            const uint32_t* page_table) {
-  const int64_t n_rows = task.n_tokens * task.n_group_heads;
-  Row rows[kMaxRows];
-  for (int64_t first = 0; first < n_rows; first += kMaxRows) {
-    const int64_t n = std::min(kMaxRows, n_rows - first);
-    for (int64_t r = 0; r < n; ++r) rows[r] = start_row(task, layout, first + r);
-    attend_block(rows, n, task, layout, k, v, page_table);
-    for (int64_t r = 0; r < n; ++r) {
-      const float inverse = 1.0F / rows[r].sum;
-      for (int64_t i = 0; i < layout.head_dim; ++i) rows[r].out[i] *= inverse;
-    }
+  static float exp(float x) { return vgetq_lane_f32(exp4(vdupq_n_f32(x)), 0); }
+  static void scale(float* to, const float* from, float factor, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) to[i] = from[i] * factor;
   }
-}
+  static void combine(float* total, float keep, const float* out, float take, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) total[i] = total[i] * keep + out[i] * take;
+  }
+};
 
 }  // namespace
 
 void attend_f32(const AttendTask& task, const KvLayout& layout, const float* k, const float* v,
                 const uint32_t* page_table) {
-  attend(task, layout, k, v, page_table);
+  AttendWalk<Neon, float>(task, layout, k, v, page_table).run();
 }
 
 void attend_bf16(const AttendTask& task, const KvLayout& layout, const uint16_t* k,
                  const uint16_t* v, const uint32_t* page_table) {
-  attend(task, layout, k, v, page_table);
+  AttendWalk<Neon, uint16_t>(task, layout, k, v, page_table).run();
 }
 
 void attend_int8(const AttendTask& task, const KvLayout& layout, const int8_t* k, const int8_t* v,
                  const uint32_t* page_table) {
-  attend(task, layout, k, v, page_table);
+  AttendWalk<Neon, int8_t>(task, layout, k, v, page_table).run();
+}
+
+void attend_merge(float* out, const float* parts, int64_t n_parts, int64_t part_stride,
+                  int64_t head_dim) {
+  merge_attend_parts<Neon>(out, parts, n_parts, part_stride, head_dim);
 }
 
 }  // namespace dovetail::kernels::neon

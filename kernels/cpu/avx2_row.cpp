@@ -32,6 +32,7 @@ constexpr CpuKernels kRow = {
     .attend_f32 = avx2::attend_f32,
     .attend_bf16 = avx2::attend_bf16,
     .attend_int8 = avx2::attend_int8,
+    .attend_merge = avx2::attend_merge,
     .cache_write_f32 = ref::cache_write_f32,
     .cache_write_bf16 = ref::cache_write_bf16,
     .cache_write_int8 = avx2::cache_write_int8,

@@ -31,6 +31,7 @@ constexpr CpuKernels kPortableRow = {
     .attend_f32 = portable::attend_f32,
     .attend_bf16 = portable::attend_bf16,
     .attend_int8 = portable::attend_int8,
+    .attend_merge = portable::attend_merge,
     .cache_write_f32 = ref::cache_write_f32,
     .cache_write_bf16 = ref::cache_write_bf16,
     .cache_write_int8 = ref::cache_write_int8,

@@ -29,6 +29,7 @@ QuantizeRowsFn quantize_rows_int4q;
 AttendF32Fn attend_f32;
 AttendBf16Fn attend_bf16;
 AttendInt8Fn attend_int8;
+AttendMergeFn attend_merge;
 CacheWriteInt8Fn cache_write_int8;
 RmsNormFn rms_norm;
 RopeHalfSplitFn rope_half_split;

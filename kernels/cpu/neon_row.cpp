@@ -33,6 +33,7 @@ constexpr CpuKernels kRow = {
     .attend_f32 = neon::attend_f32,
     .attend_bf16 = neon::attend_bf16,
     .attend_int8 = neon::attend_int8,
+    .attend_merge = neon::attend_merge,
     .cache_write_f32 = ref::cache_write_f32,
     .cache_write_bf16 = ref::cache_write_bf16,
     .cache_write_int8 = neon::cache_write_int8,

@@ -27,6 +27,7 @@ LinearQuantizedFn linear_add_int4q;
 AttendF32Fn attend_f32;
 AttendBf16Fn attend_bf16;
 AttendInt8Fn attend_int8;
+AttendMergeFn attend_merge;
 RmsNormFn rms_norm;
 BinaryFn silu_mul;
 UnaryFn exp;

@@ -45,11 +45,12 @@ struct RigOptions {
   uint32_t kv_dtype = DVT_F32;
   bool decompose_all = false;  // run composite ops by their definitions
   std::vector<std::string> observed = {};
+  uint32_t n_pages = 64;  // a power of two
 };
 
 class BackendRig {
  public:
-  static constexpr uint32_t kPageLen = 4, kPages = 64, kSlots = 4, kMaxTokens = 48;
+  static constexpr uint32_t kPageLen = 4, kSlots = 4, kMaxTokens = 48;
 
   /// Opens the backend and gets the graph ready for it; `load` does the rest.
   explicit BackendRig(const LoadedPlugin& plugin, RigOptions options = {})
@@ -175,7 +176,7 @@ class BackendRig {
     Frame call;
     const std::vector<dvt_state_spec>& specs = graph_.states();
     expect_ok(table_->alloc_states(context_, call, specs.data(), specs.size(), options_.kv_dtype,
-                                   kPageLen, kPages, kSlots),
+                                   kPageLen, options_.n_pages, kSlots),
               call, "alloc_states");
   }
   dvt_code compile(Frame& call) {
@@ -199,9 +200,9 @@ class BackendRig {
     out.slot = next_slot_++ % kSlots;
     const uint32_t n = (n_tokens + kPageLen - 1) / kPageLen;
     for (uint32_t i = 0; i < n; ++i)
-      out.pages.push_back((n_pages_used_ + i) * 37 % kPages);  // 37 and 64: all differ
+      out.pages.push_back((n_pages_used_ + i) * 37 % options_.n_pages);  // all differ
     n_pages_used_ += n;
-    EXPECT_LE(n_pages_used_, kPages);
+    EXPECT_LE(n_pages_used_, options_.n_pages);
     return out;
   }
 

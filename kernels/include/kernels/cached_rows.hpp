@@ -28,13 +28,19 @@ static inline int64_t int8_row_bytes(int64_t head_dim) {
   return int8_level_bytes(head_dim) + static_cast<int64_t>(sizeof(float));
 }
 
+/// Elements from a row of a head to its next one in a page.
+template <class Element>
+static inline int64_t cached_row_len(int64_t head_dim) {
+  return kHasScale<Element> ? int8_row_bytes(head_dim) : head_dim;
+}
+
 /// Elements from the base to the row of one head at one position.
 template <class Element>
 static inline int64_t row_offset(const KvLayout& layout, const uint32_t* page_table,
                                  int64_t kv_head, int64_t pos) {
-  const int64_t row_len = kHasScale<Element> ? int8_row_bytes(layout.head_dim) : layout.head_dim;
   const int64_t row = kv_head * layout.page_len + pos % layout.page_len;
-  return page_table[pos / layout.page_len] * layout.page_stride + row * row_len;
+  return page_table[pos / layout.page_len] * layout.page_stride +
+         row * cached_row_len<Element>(layout.head_dim);
 }
 
 /// What the numbers of a row are multiplied with.

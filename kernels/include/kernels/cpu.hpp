@@ -56,6 +56,7 @@ struct CpuKernels {
   AttendF32Fn* attend_f32;
   AttendBf16Fn* attend_bf16;
   AttendInt8Fn* attend_int8;
+  AttendMergeFn* attend_merge;
   CacheWriteF32Fn* cache_write_f32;
   CacheWriteBf16Fn* cache_write_bf16;
   CacheWriteInt8Fn* cache_write_int8;

@@ -6,6 +6,7 @@
 
 #include <kernels/cpu.hpp>
 
+#include "attention.hpp"
 #include "ops.hpp"
 #include "packed_weights.hpp"
 #include "residuals.hpp"
@@ -64,10 +65,11 @@ class Cpu : public HostBackend {
                          uint32_t kv_dtype, uint32_t page_len) const {
     StateEstimate out =
         estimate_with(find_op, /*parallel=*/true, graph, options, kv_dtype, page_len);
-    out.workspace += quantized_bytes(*graph, options);
+    out.workspace += quantized_bytes(*graph, options) + attention_bytes(*graph, n_lanes());
     return out;
   }
   std::unique_ptr<Program> compile(const dvt_graph* graph, const dvt_compile_options& options) {
+    workspace_ += attention_bytes(*graph, n_lanes());
     return make_program(with_residuals(with_quantized_activations(*graph, weights_), options),
                         options, find_op, /*parallel=*/true, &kernels_, kernels_.argmax);
   }
@@ -95,6 +97,8 @@ class Cpu : public HostBackend {
  private:
   Cpu(const BackendOpen& in, const kernels::CpuKernels& row)
       : HostBackend(in, {row.bf16_to_f32, row.f16_to_f32}), kernels_(row) {}
+
+  uint32_t n_lanes() const { return host_.table()->n_lanes(host_.table()->self); }
 
   const kernels::CpuKernels& kernels_;
 };

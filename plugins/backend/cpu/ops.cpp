@@ -8,6 +8,7 @@
 
 #include <kernels/cpu.hpp>
 
+#include "attention.hpp"
 #include "packed_weights.hpp"
 #include "rope_tables.hpp"
 
@@ -301,126 +302,6 @@ void run_rope(const NodeRun& n, Lane lane, uint32_t) {
                        rope.half_len());
 }
 
-// ---------------------------------------------------------------- the cache
-
-kernels::KvLayout layout_of(const HostStates::Slot& slot, uint32_t page_len) {
-  return {static_cast<int64_t>(slot.n_outer), static_cast<int64_t>(slot.row_len), page_len,
-          static_cast<int64_t>(slot.page_bytes / slot.element_bytes)};
-}
-
-// Rows x of every sequence into a state: these heads of all rows, or all heads of the rows that are a
-// lane's turn by sequence and token block.
-struct Heads {
-  int64_t begin, end;
-};
-void write_rows(const NodeRun& n, size_t x_index, size_t state_index, Lane lane,
-                const Heads* own = nullptr) {
-  constexpr int64_t kRowsPerPart = 32;
-  const HostStates& states = *n.step->states;
-  const HostStates::Slot& slot = states.slot(static_cast<uint32_t>(n.state[state_index]));
-  kernels::KvLayout layout = layout_of(slot, states.page_len());
-  const dvt_page_group& group = n.step->group(slot.group);
-  const dvt_batch& b = *n.step->batch;
-  const int64_t row = layout.n_kv_heads * layout.head_dim;
-  const int64_t first = own ? own->begin : 0;
-  uint8_t* const base = slot.data + static_cast<uint64_t>(first) * slot.outer_bytes;
-  if (own) layout.n_kv_heads = own->end - own->begin;
-  int64_t part = 0;
-  for (uint32_t s = 0; s < b.n_seqs; ++s)
-    for (int64_t t = b.tok_off[s]; t < b.tok_off[s + 1]; t += kRowsPerPart, ++part) {
-      if (!own && part % lane.count != lane.index) continue;
-      const int64_t count = std::min<int64_t>(kRowsPerPart, b.tok_off[s + 1] - t);
-      const uint32_t* pages = group.pages + group.page_off[s];
-      const float* rows = n.in[x_index].f32() + t * row + first * layout.head_dim;
-      if (slot.dtype == DVT_BF16)
-        k(n).cache_write_bf16(reinterpret_cast<uint16_t*>(base), layout, pages, b.positions[t],
-                              rows, row, count);
-      else if (slot.dtype == DVT_I8_SCALED)
-        k(n).cache_write_int8(reinterpret_cast<int8_t*>(base), layout, pages, b.positions[t], rows,
-                              row, count);
-      else
-        k(n).cache_write_f32(reinterpret_cast<float*>(base), layout, pages, b.positions[t], rows,
-                             row, count);
-    }
-}
-
-struct Attend {
-  float scale;
-  int64_t window;
-};
-std::any prepare_attend(const GraphView& g, const dvt_node& n, Preparation&) {
-  const int64_t window = g.i64(n, "window");
-  return Attend{static_cast<float>(g.f64(n, "scale")), window == 0 ? INT64_MAX : window};
-}
-
-// Units are (sequence, block of tokens, kv head): those of a lane's own heads, or dealt to lanes in
-// turn, as later blocks see more keys.
-void attend_units(const NodeRun& n, size_t k_index, size_t v_index, Lane lane,
-                  const Heads* own = nullptr) {
-  constexpr int64_t kTokensPerUnit = 32;
-  const Attend& attend = *std::any_cast<Attend>(n.prepared);
-  const HostStates& states = *n.step->states;
-  const HostStates::Slot& key = states.slot(static_cast<uint32_t>(n.state[k_index]));
-  const HostStates::Slot& value = states.slot(static_cast<uint32_t>(n.state[v_index]));
-  const kernels::KvLayout layout = layout_of(key, states.page_len());
-  const dvt_page_group& group = n.step->group(key.group);
-  const dvt_batch& b = *n.step->batch;
-  const Array &q = n.in[0], &out = n.out[0];
-  const int64_t stride = q.dim[1] * q.dim[2];
-  int64_t unit = 0;
-  for (uint32_t s = 0; s < b.n_seqs; ++s)
-    for (int64_t t = b.tok_off[s]; t < b.tok_off[s + 1]; t += kTokensPerUnit)
-      for (int64_t head = own ? own->begin : 0; head < (own ? own->end : layout.n_kv_heads);
-           ++head, ++unit) {
-        if (!own && unit % lane.count != lane.index) continue;
-        const kernels::AttendTask task{out.f32() + t * stride,
-                                       stride,
-                                       q.f32() + t * stride,
-                                       stride,
-                                       std::min<int64_t>(kTokensPerUnit, b.tok_off[s + 1] - t),
-                                       b.positions[t],
-                                       head,
-                                       q.dim[1] / layout.n_kv_heads,
-                                       attend.window,
-                                       attend.scale};
-        const uint32_t* pages = group.pages + group.page_off[s];
-        if (key.dtype == DVT_BF16)
-          k(n).attend_bf16(task, layout, reinterpret_cast<const uint16_t*>(key.data),
-                           reinterpret_cast<const uint16_t*>(value.data), pages);
-        else if (key.dtype == DVT_I8_SCALED)
-          k(n).attend_int8(task, layout, reinterpret_cast<const int8_t*>(key.data),
-                           reinterpret_cast<const int8_t*>(value.data), pages);
-        else
-          k(n).attend_f32(task, layout, reinterpret_cast<const float*>(key.data),
-                          reinterpret_cast<const float*>(value.data), pages);
-      }
-}
-
-void run_cache_write(const NodeRun& n, Lane lane, uint32_t) {
-  write_rows(n, 0, 1, lane);
-}
-void run_attend(const NodeRun& n, Lane lane, uint32_t) {
-  attend_units(n, 1, 2, lane);
-}
-CutRule cut_attention(const GraphView& g, const dvt_node& n) {
-  return {g.dim(g.val(g.inputs(n)[1]).dim0 + 1).value,
-          0b111};  // kv heads, each with its query heads
-}
-void run_attention(const NodeRun& n, Lane lane, uint32_t phase) {
-  if (n.units > 0) {
-    const Lane::Range range = n.columns(lane, n.in[1].dim[1]);
-    const Heads own{range.begin, range.end};
-    if (phase == 1) return attend_units(n, 3, 4, lane, &own);
-    write_rows(n, 1, 3, lane, &own);
-    write_rows(n, 2, 4, lane, &own);
-  } else if (phase == 0) {
-    write_rows(n, 1, 3, lane);
-    write_rows(n, 2, 4, lane);
-  } else {
-    attend_units(n, 3, 4, lane);
-  }
-}
-
 constexpr HostOp kOps[] = {
     {"embed", run_embed},
     {"linear", run_product<multiply, 16>, 1, nullptr, cut_linear},
@@ -442,7 +323,7 @@ constexpr HostOp kOps[] = {
     {"rope", run_rope, 1, prepare_rope, cut_rope},
     {"cache_write", run_cache_write},
     {"attend", run_attend, 1, prepare_attend},
-    {"attention", run_attention, 2, prepare_attend, cut_attention},
+    {"attention", run_attention, 2, prepare_attention, cut_attention},
     {"take_rows", run_take_rows},
 };
 

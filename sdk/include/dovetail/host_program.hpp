@@ -84,6 +84,7 @@ struct NodeRun {
 /// lane does when a step starts (lanes meet after it).
 struct Preparation {
   Sizes max;
+  uint32_t n_lanes = 1;
   std::map<std::string, std::any> shared;
   std::vector<std::function<void(const StepView&, Lane)>> at_start;
 };
@@ -123,6 +124,7 @@ class HostProgram {
     const GraphView g(&graph_);
     max_ = {options.max_tokens, options.max_rows, options.max_seqs};
     preparation_.max = max_;
+    preparation_.n_lanes = n_lanes_;
     const auto* ops =
         static_cast<const dvt_ops_v1*>(host->get_interface(host->self, to_abi("dovetail.ops/1")));
     for (uint64_t i = 0; i < g.n_nodes(); ++i) nodes_.push_back(make_node(g, g.node(i), find, ops));

@@ -150,6 +150,11 @@ std::vector<Setting> settings() {
   for (const int64_t page_len : {1, 7, 32, 64, 128}) {
     all.push_back({.page_len = page_len, .kv_len = 140, .n_tokens = 30});
   }
+  for (const int64_t kv_len : {kAttendChunk, kAttendChunk + 1, 3 * kAttendChunk + 70}) {
+    all.push_back({.kv_len = kv_len, .n_tokens = 1});
+    all.push_back({.head_dim = 43, .kv_len = kv_len, .n_tokens = 75});
+    all.push_back({.kv_len = kv_len, .n_tokens = 75, .window = kAttendChunk - 40});
+  }
   return all;
 }
 
@@ -183,6 +188,67 @@ void expect_same_bits_in_any_chunk() {
       }
     }
   }
+}
+
+/// The same from parts: each chunk by a call of its own, the last one first.
+template <class Element>
+std::vector<float> run_in_parts(const CpuKernels* row, const Setting& s) {
+  const Cache<Element> cache(s);
+  const int64_t stride = kKvHeads * s.n_group_heads * s.head_dim + 3;
+  const std::vector<float> q = noise(s.n_tokens * stride, 13);
+  std::vector<float> out(q.size(), -7.0F);
+  const int64_t n_chunks = (s.kv_len + kAttendChunk - 1) / kAttendChunk;
+  const int64_t part_len = attend_part_len(s.head_dim);
+  const int64_t n_rows = s.n_tokens * s.n_group_heads;
+  std::vector<float> parts(static_cast<size_t>(n_chunks * n_rows * part_len), -9.0F);
+  for (int64_t g = 0; g < kKvHeads; ++g) {
+    for (int64_t c = n_chunks - 1; c >= 0; --c) {
+      const AttendTask task{nullptr,
+                            stride,
+                            q.data(),
+                            stride,
+                            s.n_tokens,
+                            s.kv_len - s.n_tokens,
+                            g,
+                            s.n_group_heads,
+                            s.window,
+                            1.0F / std::sqrt(static_cast<float>(s.head_dim)),
+                            parts.data() + c * n_rows * part_len,
+                            c};
+      attend(row, task, cache);
+    }
+    for (int64_t r = 0; r < n_rows; ++r) {
+      const int64_t head = g * s.n_group_heads + r % s.n_group_heads;
+      row->attend_merge(out.data() + r / s.n_group_heads * stride + head * s.head_dim,
+                        parts.data() + r * part_len, n_chunks, n_rows * part_len, s.head_dim);
+    }
+  }
+  return out;
+}
+
+template <class Element>
+void expect_same_bits_from_parts() {
+  for (const Setting& s : settings()) {
+    for (const CpuKernels* row : variants()) {
+      const std::vector<float> whole = run<Element>(row, s, s.n_tokens);
+      const std::vector<float> merged = run_in_parts<Element>(row, s);
+      ASSERT_TRUE(same_bits(whole.data(), merged.data(), static_cast<int64_t>(whole.size())))
+          << row->name << " head_dim " << s.head_dim << " heads " << s.n_group_heads << " kv_len "
+          << s.kv_len << " tokens " << s.n_tokens << " window " << s.window;
+    }
+  }
+}
+
+TEST(Attend, GivesTheSameBitsFromTheChunksOfAFloatCache) {
+  expect_same_bits_from_parts<float>();
+}
+
+TEST(Attend, GivesTheSameBitsFromTheChunksOfABf16Cache) {
+  expect_same_bits_from_parts<uint16_t>();
+}
+
+TEST(Attend, GivesTheSameBitsFromTheChunksOfAnInt8Cache) {
+  expect_same_bits_from_parts<int8_t>();
 }
 
 TEST(Attend, MatchesReferenceOverAFloatCache) {
