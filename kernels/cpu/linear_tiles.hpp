@@ -63,9 +63,8 @@ class LinearTiles {
   static constexpr int64_t kPanelLen = 1024;  // 4 rows x 1024 floats are 16 KiB: half of a small L1
   static constexpr int64_t kMaxBlock = 132;   // tokens; a bound of the partial sums on the stack
   static constexpr int64_t kMinBlock = 24;
-  static constexpr int64_t kBlockFloats =
-      192 * 1024;                       // of x, read at 16 bytes a cycle: L2, near L3
-  static constexpr int64_t kLine = 64;  // bytes
+  static constexpr int64_t kBlockFloats = 96 * 1024;  // of x: in half a MiB of L2
+  static constexpr int64_t kLine = 64;                // bytes
   static_assert(kMaxBlock % kTileTokens == 0 && kMinBlock % kTileTokens == 0, "whole tiles");
 
   template <int kValue>

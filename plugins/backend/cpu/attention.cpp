@@ -94,18 +94,20 @@ class AttendStep {
         stride_(n.in[0].dim[1] * n.in[0].dim[2]),
         n_group_heads_(n.in[0].dim[1] / layout_.n_kv_heads) {}
 
-  // Units are (sequence, block of tokens, kv head): those of a lane's own heads, or dealt to lanes in
-  // turn, as later blocks see more keys.
-  void run_units(Lane lane, const Heads* own) const {
+  // Units are (sequence, block of tokens, kv head): those of a lane's own heads, or each for the lane
+  // that comes for it first.
+  void run_units(const Heads* own) const {
     constexpr int64_t kTokensPerUnit = 32;
     const Heads heads = own ? *own : Heads{0, layout_.n_kv_heads};
-    int64_t unit = 0;
+    int64_t unit = 0, mine = own ? 0 : n_.take();
     for (uint32_t s = 0; s < batch_.n_seqs; ++s)
       for (int64_t t = batch_.tok_off[s]; t < batch_.tok_off[s + 1]; t += kTokensPerUnit)
-        for (int64_t head = heads.begin; head < heads.end; ++head, ++unit)
-          if (own || unit % lane.count == lane.index)
-            run_task(s,
-                     task(t, std::min<int64_t>(kTokensPerUnit, batch_.tok_off[s + 1] - t), head));
+        for (int64_t head = heads.begin; head < heads.end; ++head, ++unit) {
+          if (!own && unit != mine) continue;
+          const int64_t count = std::min<int64_t>(kTokensPerUnit, batch_.tok_off[s + 1] - t);
+          run_task(s, task(t, count, head));
+          if (!own) mine = n_.take();
+        }
   }
 
   // Whether heads alone would leave lanes idle, and the parts of all chunks have room.
@@ -224,8 +226,8 @@ void run_cache_write(const NodeRun& n, Lane lane, uint32_t) {
 std::any prepare_attend(const GraphView& g, const dvt_node& n, Preparation&) {
   return attend_of(g, n);
 }
-void run_attend(const NodeRun& n, Lane lane, uint32_t) {
-  AttendStep(n, 1, 2).run_units(lane, nullptr);
+void run_attend(const NodeRun& n, Lane, uint32_t) {
+  AttendStep(n, 1, 2).run_units(nullptr);
 }
 
 std::any prepare_attention(const GraphView& g, const dvt_node& n, Preparation& program) {
@@ -252,7 +254,7 @@ void run_attention(const NodeRun& n, Lane lane, uint32_t phase) {
   if (n.units > 0) {
     const Lane::Range range = n.columns(lane, n.in[1].dim[1]);
     const Heads own{range.begin, range.end};
-    if (phase == 1) return step.run_units(lane, &own);
+    if (phase == 1) return step.run_units(&own);
     write_rows(n, 1, 3, lane, &own);
     write_rows(n, 2, 4, lane, &own);
     return;
@@ -263,7 +265,7 @@ void run_attention(const NodeRun& n, Lane lane, uint32_t phase) {
   } else if (step.is_cut_by_keys(lane)) {
     step.run_parts(lane);
   } else {
-    step.run_units(lane, nullptr);
+    step.run_units(nullptr);
   }
 }
 

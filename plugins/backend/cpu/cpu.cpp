@@ -9,7 +9,7 @@
 #include "attention.hpp"
 #include "ops.hpp"
 #include "packed_weights.hpp"
-#include "residuals.hpp"
+#include "products.hpp"
 
 namespace dovetail::cpu {
 
@@ -63,15 +63,19 @@ class Cpu : public HostBackend {
 
   StateEstimate estimate(const dvt_graph* graph, const dvt_compile_options& options,
                          uint32_t kv_dtype, uint32_t page_len) const {
+    const GraphCopy ordered = with_products_first(GraphCopy(*graph));
+    const dvt_graph view = ordered.view();
     StateEstimate out =
-        estimate_with(find_op, /*parallel=*/true, graph, options, kv_dtype, page_len);
+        estimate_with(find_op, /*parallel=*/true, &view, options, kv_dtype, page_len);
     out.workspace += quantized_bytes(*graph, options) + attention_bytes(*graph, n_lanes());
     return out;
   }
   std::unique_ptr<Program> compile(const dvt_graph* graph, const dvt_compile_options& options) {
     workspace_ += attention_bytes(*graph, n_lanes());
-    return make_program(with_residuals(with_quantized_activations(*graph, weights_), options),
-                        options, find_op, /*parallel=*/true, &kernels_, kernels_.argmax);
+    GraphCopy prepared =
+        with_products_first(with_residuals(with_quantized_activations(*graph, weights_), options));
+    return make_program(std::move(prepared), options, find_op, /*parallel=*/true, &kernels_,
+                        kernels_.argmax);
   }
 
   double read_bandwidth(const void* p, uint64_t bytes, Call call) const {

@@ -1,6 +1,7 @@
 // What each op does on all lanes: how its work is cut, which kernel runs on each part. The cut never
-// changes a value: a kernel's result for a row depends on that row alone. Most ops own columns (see
-// host_cut.hpp), so that a decoder layer needs lanes to meet four times when a step has few tokens.
+// changes a value: a kernel's result for a row depends on that row alone. Products are dealt out to lanes
+// as they come for work; what lies between two products owns columns (see host_cut.hpp), so that a decoder
+// layer needs lanes to meet six times when a step has few tokens.
 #include "ops.hpp"
 
 #include <algorithm>
@@ -46,10 +47,10 @@ void run_embed(const NodeRun& n, Lane lane, uint32_t) {
     k(n).gather_rows_f32(to, table.f32(), ids.i32() + begin, end - begin, table.last());
 }
 
-// Lanes own stripes of output columns, so that each weight row is read once, by one lane.
-CutRule cut_linear(const GraphView& g, const dvt_node& n) {
-  const int64_t width = Cuts::width(g, g.outputs(n)[0]);
-  return {width % 16 == 0 ? width / 16 : width, 0, false, 1};
+// Stripes of output columns go to lanes as they come for them, so that each weight row is read once, by
+// one lane.
+CutRule cut_linear(const GraphView&, const dvt_node&) {
+  return {0, 0, false, 1};
 }
 // Columns [begin, end) of y: set to the product, or with it added.
 void multiply(const NodeRun& n, Lane lane, Lane::Range columns, bool adds) {
@@ -73,34 +74,28 @@ void multiply_packed(const NodeRun& n, Lane lane, Lane::Range columns, bool adds
   (adds ? packed.linear_add : packed.linear)(y.f32(), w.dim[0], xq.at(lane), w.data, xq.rows(),
                                              w.dim[0], w.dim[1], columns.begin, columns.end);
 }
-Lane::Range columns_of(const NodeRun& n, Lane lane, int64_t grain) {
-  const int64_t n_out = n.in[1].dim[0];
-  return n.units > 0 ? n.columns(lane, n_out) : lane.range(n_out, grain);
-}
 // The third input, if any, is a bias [n_out].
 template <auto kMultiply, int64_t kGrain>
 void run_product(const NodeRun& n, Lane lane, uint32_t) {
-  const Lane::Range own = columns_of(n, lane, kGrain);
-  if (own.begin == own.end) return;
-  if (n.has(2))
-    for (int64_t r = 0; r < n.in[0].rows(); ++r)
-      std::copy(n.in[2].f32() + own.begin, n.in[2].f32() + own.end,
-                n.out[0].f32() + r * n.in[1].dim[0] + own.begin);
-  kMultiply(n, lane, own, n.has(2));
+  const int64_t n_out = n.in[1].dim[0];
+  n.deal(lane, n_out, kGrain, [&](int64_t begin, int64_t end) {
+    if (n.has(2))
+      for (int64_t r = 0; r < n.in[0].rows(); ++r)
+        std::copy(n.in[2].f32() + begin, n.in[2].f32() + end, n.out[0].f32() + r * n_out + begin);
+    kMultiply(n, lane, {begin, end}, n.has(2));
+  });
 }
 // The third input is in y's memory (with_residuals).
 template <auto kMultiply, int64_t kGrain>
 void run_product_add(const NodeRun& n, Lane lane, uint32_t) {
-  const Lane::Range own = columns_of(n, lane, kGrain);
-  if (own.begin < own.end) kMultiply(n, lane, own, true);
-}
-CutRule in_place_of_residual(CutRule rule) {
-  rule.by_column |= 0b100;
-  rule.in_place = 2;
-  return rule;
+  n.deal(lane, n.in[1].dim[0], kGrain, [&](int64_t begin, int64_t end) {
+    kMultiply(n, lane, {begin, end}, true);
+  });
 }
 CutRule cut_linear_add(const GraphView& g, const dvt_node& n) {
-  return in_place_of_residual(cut_linear(g, n));
+  CutRule rule = cut_linear(g, n);
+  rule.in_place = 2;
+  return rule;
 }
 
 // Activations for products with packed weights, quantised once for all of them.
@@ -114,14 +109,6 @@ void run_quantize(const NodeRun& n, Lane lane, uint32_t) {
   const auto [begin, end] = lane.range(x.rows());
   k(n).quantize_activations(static_cast<uint8_t*>(out.data) + begin * out.last(),
                             x.f32(lane) + begin * x.last(), x.last(), end - begin, x.last());
-}
-
-CutRule cut_linear_packed(const GraphView& g, const dvt_node& n) {
-  const int64_t width = Cuts::width(g, g.outputs(n)[0]);  // stripes begin with a group of rows
-  return {width % kernels::kPackedRows == 0 ? width / kernels::kPackedRows : 0, 0, false, 1};
-}
-CutRule cut_linear_packed_add(const GraphView& g, const dvt_node& n) {
-  return in_place_of_residual(cut_linear_packed(g, n));
 }
 
 // b has a's shape, repeats over a's rows, or holds one value per row.
@@ -308,9 +295,9 @@ constexpr HostOp kOps[] = {
     {"cpu.linear_add", run_product_add<multiply, 16>, 1, nullptr, cut_linear_add},
     {"cpu.quantize", run_quantize, 1, nullptr, cut_quantize},
     {"cpu.linear_packed", run_product<multiply_packed, kernels::kPackedRows>, 1, nullptr,
-     cut_linear_packed},
+     cut_linear},
     {"cpu.linear_packed_add", run_product_add<multiply_packed, kernels::kPackedRows>, 1, nullptr,
-     cut_linear_packed_add},
+     cut_linear_add},
     {"reshape", run_nothing},
     {"add", run_add, 1, nullptr, cut_binary},
     {"mul", run_mul, 1, nullptr, cut_binary},

@@ -83,6 +83,12 @@ class GraphCopy {
     nodes_[node].n_in = static_cast<uint32_t>(values.size());
     edges_.insert(edges_.end(), values.begin(), values.end());
   }
+  /// Takes node `from` to an earlier place, `to`; those between move one on.
+  void move_up(uint64_t from, uint64_t to) {
+    const auto begin = nodes_.begin();
+    std::rotate(begin + static_cast<std::ptrdiff_t>(to), begin + static_cast<std::ptrdiff_t>(from),
+                begin + static_cast<std::ptrdiff_t>(from) + 1);
+  }
   /// Takes a node out; what it gave must be given by another, or be read by none.
   void erase(uint64_t node) { nodes_.erase(nodes_.begin() + static_cast<std::ptrdiff_t>(node)); }
 

@@ -112,22 +112,23 @@ class Cuts {
     return units > 0 && (units % n_lanes_ == 0 || units >= 16 * int64_t{n_lanes_});
   }
 
+  // Inputs of no group are there for all: lanes meet before they are read.
   void join(const GraphView& g, const dvt_node& node, CutRule& rule) {
     const uint32_t out = g.outputs(node)[0];
+    std::vector<uint32_t> grouped;
     int64_t units = rule.units;
-    for (uint32_t k = 0; k < node.n_in && k < 32; ++k)
-      if (rule.by_column >> k & 1u)
-        units = std::gcd(units, units_[find(g.inputs(node)[k])]);  // 0: an input of no group
-    bool all = is_even(units);
-    for (uint32_t k = 0; k < node.n_in && k < 32; ++k)
-      if (rule.by_column >> k & 1u) all = all && units_[find(g.inputs(node)[k])] > 0;
-    if (!all) {
+    for (uint32_t k = 0; k < node.n_in && k < 32; ++k) {
+      const uint32_t in = g.inputs(node)[k];
+      if (!(rule.by_column >> k & 1u) || units_[find(in)] == 0) continue;
+      grouped.push_back(in);
+      units = std::gcd(units, units_[find(in)]);
+    }
+    if (!is_even(units)) {
       if (!is_even(rule.units)) rule.units = 0;
       units_[out] = rule.units;
       return;
     }
-    for (uint32_t k = 0; k < node.n_in && k < 32; ++k)
-      if (rule.by_column >> k & 1u) parent_[find(g.inputs(node)[k])] = out;
+    for (const uint32_t in : grouped) parent_[find(in)] = out;
     units_[out] = units;
   }
 

@@ -52,6 +52,12 @@ inline uint64_t element_bytes(uint32_t dtype) {
   return dtype == DVT_ACTIVATION ? sizeof(float) : dtype_bytes(dtype);
 }
 
+/// Whether lanes own columns in a mode. With many tokens meeting costs nothing beside the work, and
+/// nodes deal it out as lanes come for it: processors need not be equally fast.
+constexpr bool owns_columns(uint32_t mode) {
+  return (mode & 1u) != 0;
+}
+
 /// Before which nodes lanes meet in a mode, where `region_of` says what memory a value is in.
 template <class RegionOf>
 std::vector<bool> meetings(const GraphView& g, const Shares& shares, uint32_t mode,
@@ -61,8 +67,8 @@ std::vector<bool> meetings(const GraphView& g, const Shares& shares, uint32_t mo
   for (uint64_t i = 0; i < g.n_nodes(); ++i) {
     const dvt_node& node = g.node(i);
     if (is_alias(g, node)) continue;
-    const uint32_t group =
-        shares.cuts.units(g, i) > 0 ? shares.cuts.group(g.outputs(node)[0]) : Cuts::kNone;
+    const bool owned = owns_columns(mode) && shares.cuts.units(g, i) > 0;
+    const uint32_t group = owned ? shares.cuts.group(g.outputs(node)[0]) : Cuts::kNone;
     std::vector<Barriers::Access> reads, writes;
     std::vector<int32_t> states;
     const auto access = [&](uint32_t v, bool by_column) -> Barriers::Access {

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <any>
+#include <atomic>
 #include <cstring>
 #include <functional>
 #include <iterator>
@@ -71,7 +72,31 @@ struct NodeRun {
   const StepView* step = nullptr;
   const std::any* prepared = nullptr;
   int64_t units = 0;  // in which columns are dealt to lanes; 0: the op cuts its work as it likes
+  std::atomic<int64_t>* n_taken = nullptr;  // pieces of the node's work that lanes have taken
 
+  /// The next piece of the node's work in this step that no lane has taken yet.
+  int64_t take() const { return n_taken->fetch_add(1, std::memory_order_relaxed); }
+  /// Deals [0, n) out to lanes: fn(begin, end) with multiples of grain. Half of an even share is a lane's
+  /// own, so that it reads on without a break; the rest goes in pieces to lanes as they come for it:
+  /// processors need not be equally fast. For one phase of an op.
+  template <class Fn>
+  void deal(Lane lane, int64_t n, int64_t grain, const Fn& fn) const {
+    if (lane.count == 1) return fn(0, n);
+    const auto half_of = [&](uint32_t index) {  // where a lane's own half ends
+      const auto [begin, end] = Lane{index, lane.count}.range(n, grain);
+      return std::min(end, begin + (end - begin + grain) / (2 * grain) * grain);
+    };
+    const int64_t begin = lane.range(n, grain).begin, half = half_of(lane.index);
+    if (begin < half) fn(begin, half);
+    constexpr uint32_t kPieces = 8;  // of a lane's other half
+    for (int64_t i = take(); i < int64_t{lane.count} * kPieces; i = take()) {
+      const auto of = static_cast<uint32_t>(i % lane.count);
+      const int64_t rest = half_of(of), end = Lane{of, lane.count}.range(n, grain).end;
+      const auto piece =
+          Lane{static_cast<uint32_t>(i / lane.count), kPieces}.range(end - rest, grain);
+      if (piece.begin < piece.end) fn(rest + piece.begin, rest + piece.end);
+    }
+  }
   /// A lane's columns of a value of that width (the product of its dims but the first).
   Lane::Range columns(Lane lane, int64_t width) const {
     const auto [begin, end] = lane.range(units);
@@ -152,7 +177,7 @@ class HostProgram {
     size_t n = preparation_.at_start.empty() ? 0 : 1;
     for (const Node& node : nodes_) {
       n += node.barrier_modes >> (few ? 3 : 0) & 1u;
-      if (node.op && node.run.units == 0) n += node.op->n_phases - 1;
+      if (node.op && (!few || node.owned_units == 0)) n += node.op->n_phases - 1;
     }
     return n_lanes_ > 1 ? n : 0;
   }
@@ -208,6 +233,7 @@ class HostProgram {
     std::vector<dvt_attr_in> attrs;
     std::string scope;
     uint8_t barrier_modes = 0;  // bits of the modes in which lanes meet before it
+    int64_t owned_units = 0;    // NodeRun::units where lanes own columns
   };
 
   /// A dimension that each batch sets.
@@ -262,7 +288,8 @@ class HostProgram {
     workspace_bytes_ = layout.total;
     workspace_ = aligned_bytes(layout.values_bytes);
     lane_copies_ = aligned_bytes(shares_->lane_bytes * n_lanes_);
-    for (size_t i = 0; i < nodes_.size(); ++i) nodes_[i].run.units = shares_->cuts.units(g, i);
+    for (size_t i = 0; i < nodes_.size(); ++i) nodes_[i].owned_units = shares_->cuts.units(g, i);
+    n_taken_ = std::vector<Taken>(nodes_.size());
     arrays_.resize(g.n_vals());
     alias_of_.assign(g.n_vals(), UINT32_MAX);
     for (uint64_t i = 0; i < g.n_nodes(); ++i)
@@ -339,12 +366,16 @@ class HostProgram {
     }
     for (size_t v = 0; v < alias_of_.size(); ++v)
       if (alias_of_[v] != UINT32_MAX) arrays_[v].data = arrays_[alias_of_[v]].data;
-    for (Node& node : nodes_) {
+    for (size_t i = 0; i < nodes_.size(); ++i) {
+      Node& node = nodes_[i];
       node.run.step = &step_;
       node.run.prepared = &node.prepared;
-      for (size_t i = 0; i < node.in.size(); ++i)
-        node.run.in[i] = node.in[i] == UINT32_MAX ? Array{} : arrays_[node.in[i]];
-      for (size_t i = 0; i < node.out.size(); ++i) node.run.out[i] = arrays_[node.out[i]];
+      node.run.units = owns_columns(mode_) ? node.owned_units : 0;
+      node.run.n_taken = &n_taken_[i].n;
+      n_taken_[i].n = 0;
+      for (size_t k = 0; k < node.in.size(); ++k)
+        node.run.in[k] = node.in[k] == UINT32_MAX ? Array{} : arrays_[node.in[k]];
+      for (size_t k = 0; k < node.out.size(); ++k) node.run.out[k] = arrays_[node.out[k]];
     }
   }
 
@@ -427,6 +458,10 @@ class HostProgram {
   Sizes max_;
   Preparation preparation_;
   std::vector<Node> nodes_;
+  struct alignas(64) Taken {  // a line for each: lanes write them
+    std::atomic<int64_t> n = 0;
+  };
+  std::vector<Taken> n_taken_;  // by node
   std::vector<uint64_t> offsets_;
   std::vector<uint32_t> alias_of_;
   std::vector<bool> kept_;

@@ -1,8 +1,9 @@
-#include "residuals.hpp"
+#include "products.hpp"
 
 #include <dovetail/host_layout.hpp>
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 namespace dovetail::cpu {
@@ -17,6 +18,12 @@ bool is_read_once(const GraphView& g, uint32_t v) {
   int64_t n = 0;
   for (uint64_t i = 0; i < g.n_nodes(); ++i) n += std::ranges::count(g.inputs(g.node(i)), v);
   return n == 1;
+}
+
+/// Products that write no memory which others may still read.
+bool can_come_first(const GraphView& g, uint64_t node) {
+  const std::string_view op = g.op_name(g.node(node));
+  return op == "linear" || op == "cpu.linear_packed";
 }
 
 /// Whether node i adds r to y, the product of the node before it, and the sum can take r's place: what is kept may be
@@ -52,6 +59,24 @@ GraphCopy with_residuals(GraphCopy graph, const dvt_compile_options& options) {
     graph.set_op(i, op);
     graph.set_inputs(i, inputs);
     graph.set_output(i, 0, sum);
+  }
+  return graph;
+}
+
+GraphCopy with_products_first(GraphCopy graph) {
+  for (uint64_t i = 1; i < graph.view().n_nodes; ++i) {
+    const dvt_graph view = graph.view();
+    const GraphView g(&view);
+    if (!can_come_first(g, i)) continue;
+    const std::span<const uint32_t> inputs = g.inputs(g.node(i));
+    const auto gives_input = [&](uint64_t node) {
+      return std::ranges::any_of(g.outputs(g.node(node)), [&](uint32_t v) {
+        return std::ranges::find(inputs, v) != inputs.end();
+      });
+    };
+    uint64_t to = i;
+    while (to > 0 && !can_come_first(g, to - 1) && !gives_input(to - 1)) --to;
+    if (to < i) graph.move_up(i, to);
   }
   return graph;
 }

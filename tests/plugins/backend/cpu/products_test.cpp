@@ -1,6 +1,6 @@
-// Which sums the CPU backend computes with the product they add. That the bits stay the same is shown by
+// Which sums the CPU backend computes with the product they add, and in which order products come. That the bits stay the same is shown by
 // the backends' contract suite, which observes layers' sums and compares the logits.
-#include "plugins/backend/cpu/residuals.hpp"
+#include "plugins/backend/cpu/products.hpp"
 
 #include <gtest/gtest.h>
 
@@ -17,7 +17,14 @@ using core::fixed_dim;
 
 using Ops = std::vector<std::string>;
 
-/// The ops of a graph after the pass, in order.
+/// The ops of a graph, in order.
+Ops ops_of(const dvt_graph& graph) {
+  const GraphView g(&graph);
+  Ops out;
+  for (uint64_t i = 0; i < g.n_nodes(); ++i) out.emplace_back(g.op_name(g.node(i)));
+  return out;
+}
+/// Those after with_residuals.
 Ops ops_after(const core::Graph& graph, const std::vector<dvt_str>& observed = {}) {
   dvt_compile_options options{};
   options.struct_size = sizeof options;
@@ -25,11 +32,7 @@ Ops ops_after(const core::Graph& graph, const std::vector<dvt_str>& observed = {
   options.n_observed = observed.size();
   const dvt_graph view = graph.view();
   const GraphCopy copy = with_residuals(GraphCopy(view), options);
-  const dvt_graph after = copy.view();
-  const GraphView g(&after);
-  Ops out;
-  for (uint64_t i = 0; i < g.n_nodes(); ++i) out.emplace_back(g.op_name(g.node(i)));
-  return out;
+  return ops_of(copy.view());
 }
 
 class Residuals : public testing::Test {
@@ -78,6 +81,30 @@ TEST_F(Residuals, StayWhereTheProductHasAnotherReaderOrABias) {
       emit("linear", {emit("silu", {sum}), weight("b"), w.weight("c", {fixed_dim(8)})});
   EXPECT_EQ(ops_with(emit("add", {sum, biased})),
             (Ops{"embed", "silu", "linear", "add", "mul", "silu", "linear", "add", "silu"}));
+}
+
+TEST(ProductsFirst, BringsTheProductsOfAValueTogether) {
+  const core::OpRegistry registry;
+  core::GraphWriter w(registry);
+  const auto emit = [&w](const char* op, const std::vector<uint32_t>& in) {
+    return w.emit(op, 1, in, {})->at(0);
+  };
+  const auto weight = [&w](const char* name) {
+    return w.weight(name, {fixed_dim(8), fixed_dim(8)});
+  };
+  const uint32_t x =
+      emit("embed", {*w.input("tokens"), w.weight("embed", {fixed_dim(32), fixed_dim(8)})});
+  const uint32_t a = emit("silu", {emit("linear", {x, weight("a")})});
+  const uint32_t b = emit("silu", {emit("linear", {x, weight("b")})});
+  const uint32_t c = emit("linear", {emit("mul", {a, b}), weight("c")});
+  EXPECT_TRUE(w.name_value("logits", c, DVT_VALF_OUTPUT));
+  const core::Graph graph = w.take();
+  const dvt_graph view = graph.view();
+  const GraphCopy ordered = with_products_first(GraphCopy(view));
+  const dvt_graph after = ordered.view();
+  EXPECT_EQ(ops_of(after), (Ops{"embed", "linear", "linear", "silu", "silu", "mul", "linear"}));
+  const GraphView g(&after);
+  EXPECT_EQ(g.str(g.val(g.inputs(g.node(1))[1]).name), "a") << "in the order that they had";
 }
 
 TEST(ResidualsOfADecoder, AreTwoALayerUnlessObserved) {

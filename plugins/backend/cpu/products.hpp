@@ -1,4 +1,5 @@
-// The sum of a residual and a product as one node: the kernel adds while it has the product in registers.
+// What becomes of a graph's products before it runs: sums of a residual and a product as one node, and
+// products of one value after each other.
 #pragma once
 
 #include <dovetail/graph_copy.hpp>
@@ -9,5 +10,9 @@ namespace dovetail::cpu {
 /// inputs x, w and r and with the output in r's memory: where the product has no bias and no other
 /// reader, r none afterwards, and nobody observes them or the sum. The bits are those of the two nodes.
 GraphCopy with_residuals(GraphCopy graph, const dvt_compile_options& options);
+
+/// The graph with each product as early as its inputs are there, in the order that they had. The q, k and v
+/// products of a layer, say, come together: lanes meet once after all of them.
+GraphCopy with_products_first(GraphCopy graph);
 
 }  // namespace dovetail::cpu
