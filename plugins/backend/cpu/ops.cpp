@@ -74,11 +74,15 @@ void multiply_packed(const NodeRun& n, Lane lane, Lane::Range columns, bool adds
   (adds ? packed.linear_add : packed.linear)(y.f32(), w.dim[0], xq.at(lane), w.data, xq.rows(),
                                              w.dim[0], w.dim[1], columns.begin, columns.end);
 }
+// Whether a product is bound by reading its weights.
+bool streams(const NodeRun& n) {
+  return n.in[0].rows() <= kFewRows;
+}
 // The third input, if any, is a bias [n_out].
 template <auto kMultiply, int64_t kGrain>
 void run_product(const NodeRun& n, Lane lane, uint32_t) {
   const int64_t n_out = n.in[1].dim[0];
-  n.deal(lane, n_out, kGrain, [&](int64_t begin, int64_t end) {
+  n.deal(lane, n_out, kGrain, streams(n), [&](int64_t begin, int64_t end) {
     if (n.has(2))
       for (int64_t r = 0; r < n.in[0].rows(); ++r)
         std::copy(n.in[2].f32() + begin, n.in[2].f32() + end, n.out[0].f32() + r * n_out + begin);
@@ -88,7 +92,7 @@ void run_product(const NodeRun& n, Lane lane, uint32_t) {
 // The third input is in y's memory (with_residuals).
 template <auto kMultiply, int64_t kGrain>
 void run_product_add(const NodeRun& n, Lane lane, uint32_t) {
-  n.deal(lane, n.in[1].dim[0], kGrain, [&](int64_t begin, int64_t end) {
+  n.deal(lane, n.in[1].dim[0], kGrain, streams(n), [&](int64_t begin, int64_t end) {
     kMultiply(n, lane, {begin, end}, true);
   });
 }

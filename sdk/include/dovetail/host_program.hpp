@@ -76,25 +76,25 @@ struct NodeRun {
 
   /// The next piece of the node's work in this step that no lane has taken yet.
   int64_t take() const { return n_taken->fetch_add(1, std::memory_order_relaxed); }
-  /// Deals [0, n) out to lanes: fn(begin, end) with multiples of grain. Half of an even share is a lane's
-  /// own, so that it reads on without a break; the rest goes in pieces to lanes as they come for it:
-  /// processors need not be equally fast. For one phase of an op.
+  /// Deals [0, n) out to lanes as they come: fn(begin, end) with multiples of grain. Processors need not
+  /// be equally fast. Where lanes stream through memory, half of an even share is a lane's own to begin
+  /// with, so that it reads on without a break. For one phase of an op.
   template <class Fn>
-  void deal(Lane lane, int64_t n, int64_t grain, const Fn& fn) const {
+  void deal(Lane lane, int64_t n, int64_t grain, bool streams, const Fn& fn) const {
     if (lane.count == 1) return fn(0, n);
-    const auto half_of = [&](uint32_t index) {  // where a lane's own half ends
+    const auto rest_of = [&](uint32_t index) {  // the part of a share that is nobody's yet
       const auto [begin, end] = Lane{index, lane.count}.range(n, grain);
-      return std::min(end, begin + (end - begin + grain) / (2 * grain) * grain);
+      const int64_t half = (end - begin + grain) / (2 * grain) * grain;
+      return Lane::Range{streams ? std::min(end, begin + half) : begin, end};
     };
-    const int64_t begin = lane.range(n, grain).begin, half = half_of(lane.index);
-    if (begin < half) fn(begin, half);
-    constexpr uint32_t kPieces = 8;  // of a lane's other half
-    for (int64_t i = take(); i < int64_t{lane.count} * kPieces; i = take()) {
-      const auto of = static_cast<uint32_t>(i % lane.count);
-      const int64_t rest = half_of(of), end = Lane{of, lane.count}.range(n, grain).end;
-      const auto piece =
-          Lane{static_cast<uint32_t>(i / lane.count), kPieces}.range(end - rest, grain);
-      if (piece.begin < piece.end) fn(rest + piece.begin, rest + piece.end);
+    const int64_t begin = lane.range(n, grain).begin, own_end = rest_of(lane.index).begin;
+    if (begin < own_end) fn(begin, own_end);
+    const uint32_t n_pieces = streams ? 8 : 16;  // of a rest
+    for (int64_t i = take(); i < int64_t{lane.count} * n_pieces; i = take()) {
+      const Lane::Range rest = rest_of(static_cast<uint32_t>(i % lane.count));
+      const auto index = static_cast<uint32_t>(i / lane.count);
+      const auto piece = Lane{index, n_pieces}.range(rest.end - rest.begin, grain);
+      if (piece.begin < piece.end) fn(rest.begin + piece.begin, rest.begin + piece.end);
     }
   }
   /// A lane's columns of a value of that width (the product of its dims but the first).
