@@ -13,6 +13,7 @@ import weight_formats  # noqa: E402
 
 DOVETAIL = sys.argv.pop(1)
 DEMO = str(ROOT / "configs" / "demo.yaml")
+RECIPE = "{default: int4q, embed: int6, down_proj: int6}"  # what docs/weight-formats.md recommends
 TEXT = ("The family of Dashwood had been long settled in Sussex. Their estate was large, and their residence was at "
         "Norland Park, in the centre of their property, where, for many generations, they had lived in so respectable "
         "a manner as to engage the general good opinion of their surrounding acquaintance.")
@@ -33,7 +34,7 @@ class WeightFormats(unittest.TestCase):
         cls.ids = cls.dovetail.tokenize(TEXT)
 
     def test_quality(self):
-        rows = [weight_formats.Row(f, [f"backend.weights={f}"]) for f in ("int8", "int6", "int4q", "int4")]
+        rows = [weight_formats.Row(f, [f"backend.weights={f}"]) for f in ("int8", "int6", "int4q", "int4", RECIPE)]
         result = weight_formats.measure(self.dovetail, TEXT, rows, 128, 1)
         stored = result[weight_formats.STORED.name]
         self.assertEqual(stored["kl"], 0)
@@ -44,6 +45,8 @@ class WeightFormats(unittest.TestCase):
         for f in ("int4q", "int4"):
             self.assertLessEqual(result[f]["kl"], 0.08, f)
             self.assertGreater(result[f]["kl"], result["int6"]["kl"], f)
+        self.assertLessEqual(result[RECIPE]["kl"], result["int4q"]["kl"] / 2)
+        self.assertLessEqual(result[RECIPE]["bits"], 5.34)
         # A block of 32 takes 33 bytes in int8, 25 in int6 and 18 in int4; as stored it takes 64.
         self.assertAlmostEqual(result["int8"]["bytes"] / stored["bytes"], 33 / 64, delta=0.01)
         self.assertAlmostEqual(result["int6"]["bytes"] / stored["bytes"], 25 / 64, delta=0.01)
