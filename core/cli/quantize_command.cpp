@@ -145,8 +145,8 @@ void add_quantize_command(Cli& cli) {
       ->add_option("-o,--output", o->output, "folder to write; it must not be there, or be empty")
       ->required();
   command->add_option("--weights", o->weights,
-                      "a format (int8, int4, int4q), or one per tensor class: \"{default: int4, "
-                      "embed: int8}\" (backend.weights)");
+                      "a format (int8, int6, int4, int4q), or one per tensor class: \"{default: "
+                      "int4, embed: int6}\" (backend.weights)");
   command
       ->add_option("--max-file-mib", o->max_file_mib,
                    "MiB of tensors in a file; more are spread over several")
@@ -156,7 +156,7 @@ void add_quantize_command(Cli& cli) {
   command->footer(
       "Examples:\n  dovetail quantize models/Qwen3-0.6B -o models/Qwen3-0.6B-int4 --weights int4\n"
       "  dovetail quantize configs/qwen3-8b.yaml -o models/Qwen3-8B-mixed --weights \"{default: "
-      "int4, embed: int8, lm_head: int8}\"\n"
+      "int4q, embed: int6, lm_head: int6, down_proj: int6}\"\n"
       "  dovetail run models/Qwen3-0.6B-int4 \"Why is the sky blue?\"");
   command->callback([&cli, o] { cli.action = [&cli, o] { return run(cli.program, *o); }; });
 }

@@ -19,5 +19,7 @@ LinearQuantizedFn linear_int4;
 LinearQuantizedFn linear_add_int4;
 LinearQuantizedFn linear_int4q;
 LinearQuantizedFn linear_add_int4q;
+LinearQuantizedFn linear_int6;
+LinearQuantizedFn linear_add_int6;
 
 }  // namespace dovetail::kernels::avx512

@@ -23,6 +23,8 @@ const CpuKernels* avx512_row() {
     made.linear_add_int4 = avx512::linear_add_int4;
     made.linear_int4q = avx512::linear_int4q;
     made.linear_add_int4q = avx512::linear_add_int4q;
+    made.linear_int6 = avx512::linear_int6;
+    made.linear_add_int6 = avx512::linear_add_int6;
     return made;
   }();
   return &row;

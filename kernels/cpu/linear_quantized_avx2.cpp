@@ -5,6 +5,7 @@
 // broadcast of x serves both:
 //   int4   vpmaddubsw, summed in 16 bits over the whole block: 2 * 15 * 127 * 8 = 30480
 //   int4q  the same after a table look-up, in 16 bits over two steps: 4 * 64 * 127 = 32512
+//   int6   the same after two more bits are put to each level: 4 * 63 * 127 = 32004
 //   int8   for few tokens |x| times w with the sign of x, widened at once; for many, a panel of
 //          16-bit weights and vpmaddwd, which needs no signs
 // From kPanelTokens on, a part of a group is unpacked into a panel once for a whole block of tokens.
@@ -89,10 +90,44 @@ static inline __m256 add_block(__m256 total, __m256i inner, __m256 scale, __m256
   return _mm256_fmadd_ps(_mm256_cvtepi32_ps(inner), factor, total);
 }
 
-// The 4-bit formats: what a level is worth, and how two steps' products with one token are added.
-struct Int4 {
+/// The levels of two steps of eight rows.
+struct Pair {
+  __m256i even;
+  __m256i odd;
+};
+
+static inline Pair nibbles(const uint8_t* q) {
+  const __m256i low_half = _mm256_set1_epi8(15);
+  const __m256i both = load_bytes(q);
+  return {_mm256_and_si256(both, low_half), _mm256_and_si256(_mm256_srli_epi16(both, 4), low_half)};
+}
+
+// The formats whose levels have no sign: where a block has steps 2 s and 2 s + 1 of its half h, what
+// comes off for each unit of x, and how two steps' products with one token are added.
+struct WithZeros {
   static constexpr int64_t kBlockBytes = kInt4BlockBytes;
-  static __m256i level(__m256i q) { return q; }
+  static Pair nibbles_of(const uint8_t* block, int64_t s, int64_t h) {
+    return nibbles(block + 2 * kPackedRows + 64 * s + 32 * h);
+  }
+  static __m256i zero(const uint8_t* block, int64_t h) {
+    return widen_bytes(block + kPackedRows + 8 * h);
+  }
+};
+
+/// Two steps fit 16 bits; the factor comes with the widening.
+template <int16_t kFactor>
+struct TwoSteps {
+  static void add(__m256i& sum, __m256i even, __m256i x_even, __m256i odd, __m256i x_odd) {
+    const __m256i both =
+        _mm256_add_epi16(_mm256_maddubs_epi16(even, x_even), _mm256_maddubs_epi16(odd, x_odd));
+    sum = _mm256_add_epi32(sum, _mm256_madd_epi16(both, _mm256_set1_epi16(kFactor)));
+    settle(sum);
+  }
+  static __m256i total(__m256i sum) { return sum; }
+};
+
+struct Int4 : WithZeros {
+  static Pair levels(const uint8_t* block, int64_t s, int64_t h) { return nibbles_of(block, s, h); }
   /// Levels of one block are summed in 16 bits and widened at its end.
   static void add(__m256i& sum, __m256i even, __m256i x_even, __m256i odd, __m256i x_odd) {
     sum = _mm256_add_epi16(sum, _mm256_maddubs_epi16(even, x_even));
@@ -103,25 +138,35 @@ struct Int4 {
   static __m256i total(__m256i sum) { return _mm256_madd_epi16(sum, _mm256_set1_epi16(16)); }
 };
 
-struct Int4q {
-  static constexpr int64_t kBlockBytes = kInt4BlockBytes;
-  static __m256i level(__m256i q) {
+struct Int4q : WithZeros, TwoSteps<4> {
+  static Pair levels(const uint8_t* block, int64_t s, int64_t h) {
     alignas(16) static const uint8_t kTable[16] = {
         kInt4qGrid[0],  kInt4qGrid[1],  kInt4qGrid[2],  kInt4qGrid[3],
         kInt4qGrid[4],  kInt4qGrid[5],  kInt4qGrid[6],  kInt4qGrid[7],
         kInt4qGrid[8],  kInt4qGrid[9],  kInt4qGrid[10], kInt4qGrid[11],
         kInt4qGrid[12], kInt4qGrid[13], kInt4qGrid[14], kInt4qGrid[15]};
-    const __m128i table = _mm_load_si128(reinterpret_cast<const __m128i*>(kTable));
-    return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(table), q);
+    const __m256i table =
+        _mm256_broadcastsi128_si256(_mm_load_si128(reinterpret_cast<const __m128i*>(kTable)));
+    const Pair q = nibbles_of(block, s, h);
+    return {_mm256_shuffle_epi8(table, q.even), _mm256_shuffle_epi8(table, q.odd)};
   }
-  /// Two steps fit 16 bits; the factor of 4 comes with the widening.
-  static void add(__m256i& sum, __m256i even, __m256i x_even, __m256i odd, __m256i x_odd) {
-    const __m256i both =
-        _mm256_add_epi16(_mm256_maddubs_epi16(even, x_even), _mm256_maddubs_epi16(odd, x_odd));
-    sum = _mm256_add_epi32(sum, _mm256_madd_epi16(both, _mm256_set1_epi16(4)));
-    settle(sum);
+};
+
+struct Int6 : TwoSteps<1> {
+  static constexpr int64_t kBlockBytes = kInt6BlockBytes;
+  static Pair levels(const uint8_t* block, int64_t s, int64_t h) {
+    const __m256i upper_two = _mm256_set1_epi8(0x30);
+    const uint8_t* q = block + kPackedRows + 32 * h;
+    const Pair low = nibbles(q + 64 * s);
+    const __m256i four = load_bytes(q + 256 + 64 * (s / 2));  // the upper bits of four steps
+    const __m256i even = s % 2 == 0 ? _mm256_slli_epi16(four, 4) : four;
+    const __m256i odd = s % 2 == 0 ? _mm256_slli_epi16(four, 2) : _mm256_srli_epi16(four, 2);
+    return {_mm256_or_si256(low.even, _mm256_and_si256(even, upper_two)),
+            _mm256_or_si256(low.odd, _mm256_and_si256(odd, upper_two))};
   }
-  static __m256i total(__m256i sum) { return sum; }
+  static __m256i zero(const uint8_t* /*block*/, int64_t /*h*/) {
+    return _mm256_set1_epi32(kInt6Zero);
+  }
 };
 
 template <class Store>
@@ -151,10 +196,10 @@ static inline void prefetch(const uint8_t* block) {
   }
 }
 
-/// kTokens tokens against one group, straight from the packed bytes: 4-bit formats.
+/// kTokens tokens against one group, straight from the packed bytes: levels without a sign.
 template <class Format, class Store, int kTokens>
-void direct_tile4(const Operands& op, const uint8_t* group, int64_t t, int64_t n, int64_t n_rows) {
-  const __m256i low_half = _mm256_set1_epi8(15);
+void direct_tile_unsigned(const Operands& op, const uint8_t* group, int64_t t, int64_t n,
+                          int64_t n_rows) {
   const uint8_t* x[kTokens];
   for (int i = 0; i < kTokens; ++i) x[i] = op.x(t + i);
   __m256 total[kTokens][kHalves];
@@ -162,31 +207,24 @@ void direct_tile4(const Operands& op, const uint8_t* group, int64_t t, int64_t n
 
   const uint8_t* block = group + kPackedRows * 4;
   for (int64_t b = 0; b < op.k_len / kQuantBlock; ++b, block += Format::kBlockBytes) {
-    const uint8_t* q = block + 2 * kPackedRows;
     __m256i sum[kTokens][kHalves];
     for (int i = 0; i < kTokens; ++i) sum[i][0] = sum[i][1] = _mm256_setzero_si256();
     prefetch<Format::kBlockBytes>(block);
 #pragma GCC unroll 4
-    for (int s = 0; s < kSteps / 2; ++s, q += 64) {
-      __m256i even[kHalves];
-      __m256i odd[kHalves];
-      for (int h = 0; h < kHalves; ++h) {
-        const __m256i both = load_bytes(q + 32 * h);
-        even[h] = Format::level(_mm256_and_si256(both, low_half));
-        odd[h] = Format::level(_mm256_and_si256(_mm256_srli_epi16(both, 4), low_half));
-      }
+    for (int s = 0; s < kSteps / 2; ++s) {
+      const Pair w[kHalves] = {Format::levels(block, s, 0), Format::levels(block, s, 1)};
       for (int i = 0; i < kTokens; ++i) {
         const uint8_t* at = x[i] + b * kQuantBlock + 8 * s;
         const __m256i x_even = broadcast4(at);
         const __m256i x_odd = broadcast4(at + 4);
         for (int h = 0; h < kHalves; ++h) {
-          Format::add(sum[i][h], even[h], x_even, odd[h], x_odd);
+          Format::add(sum[i][h], w[h].even, x_even, w[h].odd, x_odd);
         }
       }
     }
     for (int h = 0; h < kHalves; ++h) {
       const __m256 scale = scales_of(block + 8 * h);
-      const __m256i zero = widen_bytes(block + kPackedRows + 8 * h);
+      const __m256i zero = Format::zero(block, h);
       for (int i = 0; i < kTokens; ++i) {
         const __m256i shift = _mm256_madd_epi16(zero, broadcast4(x[i] + op.sums_at() + 4 * b));
         const __m256i inner = _mm256_sub_epi32(Format::total(sum[i][h]), shift);
@@ -241,28 +279,25 @@ void direct_tile8(const Operands& op, const uint8_t* group, int64_t t, int64_t n
 }
 
 /// Panels, ready to multiply. A block of a panel is
-///   4-bit   float s[16]; int32 z[16]; uint8 level[8 steps][16 rows][4]
 ///   int8    float s[16]; int16 w[16 pairs of k][16 rows][2]
-constexpr int64_t kPanel4Bytes = 64 + 64 + 512;
+///   others  float s[16]; int32 z[16]; uint8 level[8 steps][16 rows][4]
+constexpr int64_t kUnsignedPanelBytes = 64 + 64 + 512;
 constexpr int64_t kPanel8Bytes = 64 + 1024;
 
 template <class Format>
-void fill_panel4(uint8_t* panel, const uint8_t* block, int64_t n_blocks) {
-  const __m256i low_half = _mm256_set1_epi8(15);
-  for (; n_blocks > 0; --n_blocks, block += Format::kBlockBytes, panel += kPanel4Bytes) {
+void fill_panel_unsigned(uint8_t* panel, const uint8_t* block, int64_t n_blocks) {
+  for (; n_blocks > 0; --n_blocks, block += Format::kBlockBytes, panel += kUnsignedPanelBytes) {
     for (int h = 0; h < kHalves; ++h) {
       _mm256_store_ps(reinterpret_cast<float*>(panel) + 8 * h, scales_of(block + 8 * h));
-      _mm256_store_si256(reinterpret_cast<__m256i*>(panel + 64) + h,
-                         widen_bytes(block + kPackedRows + 8 * h));
+      _mm256_store_si256(reinterpret_cast<__m256i*>(panel + 64) + h, Format::zero(block, h));
     }
     auto* to = reinterpret_cast<__m256i*>(panel + 128);
-    const uint8_t* q = block + 2 * kPackedRows;
-    for (int s = 0; s < kSteps / 2; ++s, q += 64, to += 4) {
+#pragma GCC unroll 4
+    for (int s = 0; s < kSteps / 2; ++s, to += 4) {
       for (int h = 0; h < kHalves; ++h) {
-        const __m256i both = load_bytes(q + 32 * h);
-        _mm256_store_si256(to + h, Format::level(_mm256_and_si256(both, low_half)));
-        _mm256_store_si256(to + 2 + h,
-                           Format::level(_mm256_and_si256(_mm256_srli_epi16(both, 4), low_half)));
+        const Pair w = Format::levels(block, s, h);
+        _mm256_store_si256(to + h, w.even);
+        _mm256_store_si256(to + 2 + h, w.odd);
       }
     }
   }
@@ -302,13 +337,13 @@ static inline void prefetch_next_tile(const Operands& op, const uint8_t* const* 
 
 /// Adds kTokens tokens' products with blocks [b, b + n_blocks) of the panel to sums [kTokens][16].
 template <class Format, int kTokens>
-void panel_tile4(float* sums, const Operands& op, int64_t t, const uint8_t* panel, int64_t b,
-                 int64_t n_blocks) {
+void panel_tile_unsigned(float* sums, const Operands& op, int64_t t, const uint8_t* panel,
+                         int64_t b, int64_t n_blocks) {
   const uint8_t* row[kTokens];
   for (int i = 0; i < kTokens; ++i) row[i] = op.x(t + i);
   const int64_t scales_at = op.scales_at();
   const int64_t sums_at = op.sums_at();
-  for (const int64_t end = b + n_blocks; b < end; ++b, panel += kPanel4Bytes) {
+  for (const int64_t end = b + n_blocks; b < end; ++b, panel += kUnsignedPanelBytes) {
     const auto* w = reinterpret_cast<const __m256i*>(panel + 128);
     prefetch_next_tile<kTokens>(op, row, b * kQuantBlock);
     __m256i sum[kTokens][kHalves];
@@ -377,22 +412,22 @@ void panel_tile8(float* sums, const Operands& op, int64_t t, const uint8_t* pane
 }
 
 template <class Format>
-struct Nibbles {
+struct Unsigned {
   static constexpr int64_t kBlockBytes = Format::kBlockBytes;
-  static constexpr int64_t kPanelBytes = kPanel4Bytes;
+  static constexpr int64_t kPanelBytes = kUnsignedPanelBytes;
   static constexpr int64_t kXBytes = 1;  // of xq that a panel reads for each k
   template <class Store, int kTokens>
   static void direct(const Operands& op, const uint8_t* group, int64_t t, int64_t n,
                      int64_t n_rows) {
-    direct_tile4<Format, Store, kTokens>(op, group, t, n, n_rows);
+    direct_tile_unsigned<Format, Store, kTokens>(op, group, t, n, n_rows);
   }
   static void fill(uint8_t* panel, const uint8_t* block, int64_t n_blocks) {
-    fill_panel4<Format>(panel, block, n_blocks);
+    fill_panel_unsigned<Format>(panel, block, n_blocks);
   }
   template <int kTokens>
   static void tile(float* sums, const Operands& op, int64_t t, const uint8_t* panel, int64_t b,
                    int64_t n_blocks) {
-    panel_tile4<Format, kTokens>(sums, op, t, panel, b, n_blocks);
+    panel_tile_unsigned<Format, kTokens>(sums, op, t, panel, b, n_blocks);
   }
 };
 
@@ -526,24 +561,35 @@ void linear_add_int8(float* y, int64_t y_stride, const void* xq, const void* pac
 
 void linear_int4(float* y, int64_t y_stride, const void* xq, const void* packed, int64_t n_tokens,
                  int64_t /*n_rows*/, int64_t k_len, int64_t n_begin, int64_t n_end) {
-  stripe<Nibbles<Int4>, Set>(operands(y, y_stride, xq, packed, k_len), n_tokens, n_begin, n_end);
+  stripe<Unsigned<Int4>, Set>(operands(y, y_stride, xq, packed, k_len), n_tokens, n_begin, n_end);
 }
 
 void linear_add_int4(float* y, int64_t y_stride, const void* xq, const void* packed,
                      int64_t n_tokens, int64_t /*n_rows*/, int64_t k_len, int64_t n_begin,
                      int64_t n_end) {
-  stripe<Nibbles<Int4>, Add>(operands(y, y_stride, xq, packed, k_len), n_tokens, n_begin, n_end);
+  stripe<Unsigned<Int4>, Add>(operands(y, y_stride, xq, packed, k_len), n_tokens, n_begin, n_end);
 }
 
 void linear_int4q(float* y, int64_t y_stride, const void* xq, const void* packed, int64_t n_tokens,
                   int64_t /*n_rows*/, int64_t k_len, int64_t n_begin, int64_t n_end) {
-  stripe<Nibbles<Int4q>, Set>(operands(y, y_stride, xq, packed, k_len), n_tokens, n_begin, n_end);
+  stripe<Unsigned<Int4q>, Set>(operands(y, y_stride, xq, packed, k_len), n_tokens, n_begin, n_end);
 }
 
 void linear_add_int4q(float* y, int64_t y_stride, const void* xq, const void* packed,
                       int64_t n_tokens, int64_t /*n_rows*/, int64_t k_len, int64_t n_begin,
                       int64_t n_end) {
-  stripe<Nibbles<Int4q>, Add>(operands(y, y_stride, xq, packed, k_len), n_tokens, n_begin, n_end);
+  stripe<Unsigned<Int4q>, Add>(operands(y, y_stride, xq, packed, k_len), n_tokens, n_begin, n_end);
+}
+
+void linear_int6(float* y, int64_t y_stride, const void* xq, const void* packed, int64_t n_tokens,
+                 int64_t /*n_rows*/, int64_t k_len, int64_t n_begin, int64_t n_end) {
+  stripe<Unsigned<Int6>, Set>(operands(y, y_stride, xq, packed, k_len), n_tokens, n_begin, n_end);
+}
+
+void linear_add_int6(float* y, int64_t y_stride, const void* xq, const void* packed,
+                     int64_t n_tokens, int64_t /*n_rows*/, int64_t k_len, int64_t n_begin,
+                     int64_t n_end) {
+  stripe<Unsigned<Int6>, Add>(operands(y, y_stride, xq, packed, k_len), n_tokens, n_begin, n_end);
 }
 
 }  // namespace dovetail::kernels::avx2

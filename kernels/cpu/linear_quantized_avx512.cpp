@@ -3,7 +3,7 @@
 // One token is bound by memory, many by arithmetic. A step of a group is one vector: four k of 16
 // rows, multiplied and summed in 32 bits by one vpdpbusd a token, so unpacking is cheap beside
 // eight tokens and needs no panel. vpdpbusd takes the weights without a sign: those of int8 get 128
-// added, which comes off the sum of a block as z does in the 4-bit formats.
+// added, which comes off the sum of a block as z does in the 4-bit formats, and 32 in int6.
 // Built with -mavx512{f,bw,vl,vnni}: C headers and intrinsics only (a test finds no weak symbols).
 #include "kernels/cpu/avx512.hpp"
 
@@ -71,16 +71,40 @@ struct Int8 {
   static __m512i zero(const uint8_t* /*block*/) { return _mm512_set1_epi32(128); }
 };
 
+/// Two steps from each vector of half bytes at q.
+static inline void load_nibbles(__m512i (&w)[kSteps], const uint8_t* q) {
+  const __m512i low_half = _mm512_set1_epi8(15);
+  for (int64_t s = 0; s < kSteps / 2; ++s) {
+    const __m512i both = _mm512_loadu_si512(q + 64 * s);
+    w[2 * s] = _mm512_and_si512(both, low_half);
+    w[2 * s + 1] = _mm512_and_si512(_mm512_srli_epi16(both, 4), low_half);
+  }
+}
+
+struct Int6 {
+  static constexpr int64_t kBlockBytes = kInt6BlockBytes;
+  static void load(__m512i (&w)[kSteps], const uint8_t* block) {
+    load_nibbles(w, block + kPackedRows);
+    const __m512i upper_two = _mm512_set1_epi8(0x30);
+    for (int64_t s = 0; s < kSteps; s += 4) {
+      const __m512i four = _mm512_loadu_si512(block + kPackedRows + 256 + 16 * s);
+      const __m512i upper[4] = {_mm512_slli_epi16(four, 4), _mm512_slli_epi16(four, 2), four,
+                                _mm512_srli_epi16(four, 2)};
+      for (int64_t j = 0; j < 4; ++j) {
+        w[s + j] = _mm512_or_si512(w[s + j], _mm512_and_si512(upper[j], upper_two));
+      }
+    }
+  }
+  static __m512i scaled(__m512i sum) { return sum; }
+  static __m512i zero(const uint8_t* /*block*/) { return _mm512_set1_epi32(kInt6Zero); }
+};
+
 template <class Levels>
 struct Nibbles {
   static constexpr int64_t kBlockBytes = kInt4BlockBytes;
   static void load(__m512i (&w)[kSteps], const uint8_t* block) {
-    const __m512i low_half = _mm512_set1_epi8(15);
-    for (int64_t s = 0; s < kSteps / 2; ++s) {
-      const __m512i both = _mm512_loadu_si512(block + 2 * kPackedRows + 64 * s);
-      w[2 * s] = Levels::of(_mm512_and_si512(both, low_half));
-      w[2 * s + 1] = Levels::of(_mm512_and_si512(_mm512_srli_epi16(both, 4), low_half));
-    }
+    load_nibbles(w, block + 2 * kPackedRows);
+    for (__m512i& step : w) step = Levels::of(step);
   }
   static __m512i scaled(__m512i sum) { return _mm512_slli_epi32(sum, Levels::kShift); }
   static __m512i zero(const uint8_t* block) { return widen_bytes(block + kPackedRows); }
@@ -215,6 +239,17 @@ void linear_add_int4q(float* y, int64_t y_stride, const void* xq, const void* pa
                       int64_t n_tokens, int64_t /*n_rows*/, int64_t k_len, int64_t n_begin,
                       int64_t n_end) {
   stripe<Nibbles<Grid>, Add>(y, y_stride, xq, packed, n_tokens, k_len, n_begin, n_end);
+}
+
+void linear_int6(float* y, int64_t y_stride, const void* xq, const void* packed, int64_t n_tokens,
+                 int64_t /*n_rows*/, int64_t k_len, int64_t n_begin, int64_t n_end) {
+  stripe<Int6, Set>(y, y_stride, xq, packed, n_tokens, k_len, n_begin, n_end);
+}
+
+void linear_add_int6(float* y, int64_t y_stride, const void* xq, const void* packed,
+                     int64_t n_tokens, int64_t /*n_rows*/, int64_t k_len, int64_t n_begin,
+                     int64_t n_end) {
+  stripe<Int6, Add>(y, y_stride, xq, packed, n_tokens, k_len, n_begin, n_end);
 }
 
 }  // namespace dovetail::kernels::avx512

@@ -3,8 +3,8 @@
 // One token is bound by memory: groups of 16 rows are read from end to end, each byte once. More
 // tokens are bound by arithmetic. `sdot` adds the products of four k of four rows, so a step of the
 // layout is four of them, and the step's four numbers of x are one lane.
-// From kPanelTokens on, the 4-bit formats unpack a part of a group to bytes once for a block of
-// tokens. The sum of a block is exact, so all of these give the same bits.
+// From kPanelTokens on, formats of less than a byte unpack a part of a group to bytes once for a block
+// of tokens. The sum of a block is exact, so all of these give the same bits.
 // Built with +dotprod: C headers and intrinsics only (a test finds no weak symbols here).
 #include "kernels/cpu/neon.hpp"
 
@@ -64,6 +64,30 @@ struct Int8 {
     for (int v = 0; v < kQuads; ++v) {
       pair.even[v] = vld1q_s8(from + 16 * v);
       pair.odd[v] = vld1q_s8(from + kStepBytes + 16 * v);
+    }
+    return pair;
+  }
+};
+
+struct Int6 {
+  static constexpr int64_t kBlockBytes = kInt6BlockBytes;
+  static constexpr int64_t kCodeBytes = kPackedRows;
+  static constexpr bool kHasZero = false;  // it is the same for all, so levels get their sign here
+  static constexpr bool kIsPacked = true;
+  static constexpr int kShift = 0;
+  static Pair read(const uint8_t* q, int p) {
+    const uint8x16_t upper_two = vdupq_n_u8(0x30);
+    const auto with_sign = [](uint8x16_t level) {
+      return vreinterpretq_s8_u8(vsubq_u8(level, vdupq_n_u8(kInt6Zero)));
+    };
+    Pair pair;
+    for (int v = 0; v < kQuads; ++v) {
+      const uint8x16_t both = vld1q_u8(q + kStepBytes * p + 16 * v);
+      const uint8x16_t four = vld1q_u8(q + kStepBytes * (4 + p / 2) + 16 * v);  // of four steps
+      const uint8x16_t even = p % 2 == 0 ? vshlq_n_u8(four, 4) : four;
+      const uint8x16_t odd = p % 2 == 0 ? vshlq_n_u8(four, 2) : vshrq_n_u8(four, 2);
+      pair.even[v] = with_sign(vorrq_u8(vandq_u8(both, vdupq_n_u8(15)), vandq_u8(even, upper_two)));
+      pair.odd[v] = with_sign(vorrq_u8(vshrq_n_u8(both, 4), vandq_u8(odd, upper_two)));
     }
     return pair;
   }
@@ -301,6 +325,17 @@ void linear_add_int4q(float* y, int64_t y_stride, const void* xq, const void* pa
                       int64_t n_tokens, int64_t /*n_rows*/, int64_t k_len, int64_t n_begin,
                       int64_t n_end) {
   stripe<Int4q, Add>(operands(y, y_stride, xq, packed, k_len), n_tokens, n_begin, n_end);
+}
+
+void linear_int6(float* y, int64_t y_stride, const void* xq, const void* packed, int64_t n_tokens,
+                 int64_t /*n_rows*/, int64_t k_len, int64_t n_begin, int64_t n_end) {
+  stripe<Int6, Set>(operands(y, y_stride, xq, packed, k_len), n_tokens, n_begin, n_end);
+}
+
+void linear_add_int6(float* y, int64_t y_stride, const void* xq, const void* packed,
+                     int64_t n_tokens, int64_t /*n_rows*/, int64_t k_len, int64_t n_begin,
+                     int64_t n_end) {
+  stripe<Int6, Add>(operands(y, y_stride, xq, packed, k_len), n_tokens, n_begin, n_end);
 }
 
 }  // namespace dovetail::kernels::neon::dotprod

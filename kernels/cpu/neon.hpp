@@ -26,6 +26,7 @@ QuantizeActivationsFn quantize_activations;
 QuantizeRowsFn quantize_rows_int8;
 QuantizeRowsFn quantize_rows_int4;
 QuantizeRowsFn quantize_rows_int4q;
+QuantizeRowsFn quantize_rows_int6;
 AttendF32Fn attend_f32;
 AttendBf16Fn attend_bf16;
 AttendInt8Fn attend_int8;
@@ -50,6 +51,8 @@ LinearQuantizedFn linear_int4;
 LinearQuantizedFn linear_add_int4;
 LinearQuantizedFn linear_int4q;
 LinearQuantizedFn linear_add_int4q;
+LinearQuantizedFn linear_int6;
+LinearQuantizedFn linear_add_int6;
 }  // namespace dotprod
 
 }  // namespace dovetail::kernels::neon

@@ -24,12 +24,16 @@ constexpr CpuKernels kRow = {
     .linear_add_int4 = portable::linear_add_int4,
     .linear_int4q = portable::linear_int4q,
     .linear_add_int4q = portable::linear_add_int4q,
+    .linear_int6 = portable::linear_int6,
+    .linear_add_int6 = portable::linear_add_int6,
     .quantize_rows_int8 = neon::quantize_rows_int8,
     .quantize_rows_int4 = neon::quantize_rows_int4,
     .quantize_rows_int4q = neon::quantize_rows_int4q,
+    .quantize_rows_int6 = neon::quantize_rows_int6,
     .unpack_row_int8 = ref::unpack_row_int8,
     .unpack_row_int4 = ref::unpack_row_int4,
     .unpack_row_int4q = ref::unpack_row_int4q,
+    .unpack_row_int6 = ref::unpack_row_int6,
     .attend_f32 = neon::attend_f32,
     .attend_bf16 = neon::attend_bf16,
     .attend_int8 = neon::attend_int8,
@@ -64,6 +68,8 @@ constexpr CpuKernels with_dot_products(CpuKernels row) {
   row.linear_add_int4 = neon::dotprod::linear_add_int4;
   row.linear_int4q = neon::dotprod::linear_int4q;
   row.linear_add_int4q = neon::dotprod::linear_add_int4q;
+  row.linear_int6 = neon::dotprod::linear_int6;
+  row.linear_add_int6 = neon::dotprod::linear_add_int6;
   return row;
 }
 

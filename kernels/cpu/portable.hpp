@@ -24,6 +24,8 @@ LinearQuantizedFn linear_int4;
 LinearQuantizedFn linear_add_int4;
 LinearQuantizedFn linear_int4q;
 LinearQuantizedFn linear_add_int4q;
+LinearQuantizedFn linear_int6;
+LinearQuantizedFn linear_add_int6;
 AttendF32Fn attend_f32;
 AttendBf16Fn attend_bf16;
 AttendInt8Fn attend_int8;

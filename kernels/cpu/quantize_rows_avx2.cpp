@@ -20,7 +20,6 @@ constexpr float kLeastRow = 1e-30F;
 constexpr float kHeadroom = 1.0625F;
 constexpr int kCodesUp = 2;
 constexpr int kCodesDown = 3;
-constexpr int kCodesDown8 = 2;
 constexpr float kPhases[] = {-5.0F, 0.0F, 5.0F};
 
 struct Rows {
@@ -149,16 +148,34 @@ struct Found {
   __m256i q[kQuantBlock];
 };
 
-void search8(Found& found, const __m256 (&x)[kQuantBlock]) {
+/// The formats without z: their least and greatest level, the scales that are tried, and what is
+/// added to a level to store it.
+struct Int8 {
+  static constexpr float kLow = -127.0F;
+  static constexpr float kHigh = 127.0F;
+  static constexpr int kUp = 0;
+  static constexpr int kDown = 2;
+  static constexpr int kZero = 0;
+};
+struct Int6 {
+  static constexpr float kLow = -32.0F;
+  static constexpr float kHigh = 31.0F;
+  static constexpr int kUp = kCodesUp;
+  static constexpr int kDown = kCodesDown;
+  static constexpr int kZero = kInt6Zero;
+};
+
+template <class Format>
+void search_centred(Found& found, const __m256 (&x)[kQuantBlock]) {
   const __m256 sign = _mm256_set1_ps(-0.0F);
   __m256 greatest = _mm256_setzero_ps();
   for (const __m256 value : x) greatest = _mm256_max_ps(_mm256_andnot_ps(sign, value), greatest);
-  const __m256i spanning = code_spanning(_mm256_div_ps(greatest, _mm256_set1_ps(127.0F)));
+  const __m256i spanning = code_spanning(_mm256_div_ps(greatest, _mm256_set1_ps(Format::kHigh)));
 
-  const auto nearest = [](__m256 t) { return clamp(round_even(t), -127.0F, 127.0F); };
+  const auto nearest = [](__m256 t) { return clamp(round_even(t), Format::kLow, Format::kHigh); };
   Best best;
-  for (int step = 0; step <= kCodesDown8; ++step) {
-    const __m256i code = clamp_code(_mm256_sub_epi32(spanning, _mm256_set1_epi32(step)));
+  for (int step = Format::kUp; step >= -Format::kDown; --step) {
+    const __m256i code = clamp_code(_mm256_add_epi32(spanning, _mm256_set1_epi32(step)));
     const __m256 s = scale_of_code(code);
     const __m256 inverse = _mm256_div_ps(_mm256_set1_ps(1.0F), s);
     __m256 lost = _mm256_setzero_ps();
@@ -171,7 +188,8 @@ void search8(Found& found, const __m256 (&x)[kQuantBlock]) {
   }
   const __m256 inverse = _mm256_div_ps(_mm256_set1_ps(1.0F), scale_of_code(best.code));
   for (int64_t i = 0; i < kQuantBlock; ++i) {
-    found.q[i] = _mm256_cvtps_epi32(nearest(_mm256_mul_ps(x[i], inverse)));
+    found.q[i] = _mm256_add_epi32(_mm256_cvtps_epi32(nearest(_mm256_mul_ps(x[i], inverse))),
+                                  _mm256_set1_epi32(Format::kZero));
   }
   found.code = best.code;
   found.zero = _mm256_setzero_si256();
@@ -253,12 +271,19 @@ static inline __m256i four_bytes(const __m256i* q) {
 }
 
 /// Each format: its search, its d from the rows' greatest magnitudes and widest blocks, its store.
-struct PackInt8 {
-  static constexpr int64_t kBlockBytes = kInt8BlockBytes;
-  static void search(Found& found, const __m256 (&x)[kQuantBlock]) { search8(found, x); }
-  static __m256 row_scale(__m256 greatest, __m256 /*widest*/) {
-    return _mm256_div_ps(greatest, _mm256_set1_ps(127.0F * kGreatestScale));
+template <class Format>
+struct PackCentred {
+  static constexpr int kEmpty = Format::kZero;  // what a row of zeros has for its levels
+  static void search(Found& found, const __m256 (&x)[kQuantBlock]) {
+    search_centred<Format>(found, x);
   }
+  static __m256 row_scale(__m256 greatest, __m256 /*widest*/) {
+    return _mm256_div_ps(greatest, _mm256_set1_ps(Format::kHigh * kGreatestScale));
+  }
+};
+
+struct PackInt8 : PackCentred<Int8> {
+  static constexpr int64_t kBlockBytes = kInt8BlockBytes;
   static void store(uint8_t* block, int64_t half, const Found& found) {
     store_bytes(block + half, found.code);
     uint8_t* to = block + kPackedRows + 4 * half;
@@ -268,9 +293,40 @@ struct PackInt8 {
   }
 };
 
+/// The low halves of the levels' bytes, two steps in each vector.
+void store_nibbles(uint8_t* to, const __m256i (&q)[kQuantBlock]) {
+  const __m256i low_half = _mm256_set1_epi8(15);
+  for (int64_t k = 0; k < kQuantBlock; k += 8, to += 64) {
+    const __m256i lower = _mm256_and_si256(four_bytes(q + k), low_half);
+    const __m256i upper = _mm256_and_si256(four_bytes(q + k + 4), low_half);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to),
+                        _mm256_or_si256(lower, _mm256_slli_epi32(upper, 4)));
+  }
+}
+
+struct PackInt6 : PackCentred<Int6> {
+  static constexpr int64_t kBlockBytes = kInt6BlockBytes;
+  static void store(uint8_t* block, int64_t half, const Found& found) {
+    store_bytes(block + half, found.code);
+    uint8_t* to = block + kPackedRows + 4 * half;
+    store_nibbles(to, found.q);
+    to += kPackedRows * kQuantBlock / 2;
+    const __m256i upper_two = _mm256_set1_epi8(0x30);
+    for (int64_t k = 0; k < kQuantBlock; k += 16, to += 64) {
+      __m256i four = _mm256_setzero_si256();
+      for (int64_t i = 12; i >= 0; i -= 4) {  // the first step comes to the lowest bits
+        const __m256i upper = _mm256_and_si256(four_bytes(found.q + k + i), upper_two);
+        four = _mm256_or_si256(_mm256_slli_epi32(four, 2), _mm256_srli_epi32(upper, 4));
+      }
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), four);
+    }
+  }
+};
+
 template <class Format>
 struct PackNibbles {
   static constexpr int64_t kBlockBytes = kInt4BlockBytes;
+  static constexpr int kEmpty = 0;
   static void search(Found& found, const __m256 (&x)[kQuantBlock]) { search4<Format>(found, x); }
   static __m256 row_scale(__m256 /*greatest*/, __m256 widest) {
     return _mm256_div_ps(_mm256_mul_ps(widest, _mm256_set1_ps(kHeadroom)),
@@ -279,12 +335,7 @@ struct PackNibbles {
   static void store(uint8_t* block, int64_t half, const Found& found) {
     store_bytes(block + half, found.code);
     store_bytes(block + kPackedRows + half, found.zero);
-    uint8_t* to = block + 2 * kPackedRows + 4 * half;
-    for (int64_t k = 0; k < kQuantBlock; k += 8, to += 64) {
-      const __m256i upper = _mm256_slli_epi32(four_bytes(found.q + k + 4), 4);
-      _mm256_storeu_si256(reinterpret_cast<__m256i*>(to),
-                          _mm256_or_si256(four_bytes(found.q + k), upper));
-    }
+    store_nibbles(block + 2 * kPackedRows + 4 * half, found.q);
   }
 };
 
@@ -331,7 +382,8 @@ void pack_half(uint8_t* group, int64_t half, const float* src, int64_t n, int64_
     Format::search(found, x);
     found.code = _mm256_and_si256(found.code, used);
     found.zero = _mm256_and_si256(found.zero, used);
-    for (__m256i& q : found.q) q = _mm256_and_si256(q, used);
+    const __m256i empty = _mm256_andnot_si256(used, _mm256_set1_epi32(Format::kEmpty));
+    for (__m256i& q : found.q) q = _mm256_or_si256(_mm256_and_si256(q, used), empty);
     Format::store(block, half, found);
   }
 }
@@ -366,6 +418,11 @@ void quantize_rows_int4(void* packed, const float* src, int64_t row0, int64_t n,
 void quantize_rows_int4q(void* packed, const float* src, int64_t row0, int64_t n,
                          int64_t /*n_rows*/, int64_t k_len) {
   quantize_rows<PackNibbles<Int4q>>(packed, src, row0, n, k_len);
+}
+
+void quantize_rows_int6(void* packed, const float* src, int64_t row0, int64_t n, int64_t /*n_rows*/,
+                        int64_t k_len) {
+  quantize_rows<PackInt6>(packed, src, row0, n, k_len);
 }
 
 }  // namespace dovetail::kernels::avx2

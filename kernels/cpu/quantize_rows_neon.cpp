@@ -18,7 +18,6 @@ constexpr float kLeastRow = 1e-30F;
 constexpr float kHeadroom = 1.0625F;
 constexpr int kCodesUp = 2;
 constexpr int kCodesDown = 3;
-constexpr int kCodesDown8 = 2;
 constexpr float kPhases[] = {-5.0F, 0.0F, 5.0F};
 
 constexpr int64_t kRows = 4;
@@ -143,15 +142,35 @@ struct Found {
   int32x4_t q[kQuantBlock];
 };
 
-void search8(Found& found, const Block& x) {
+/// The formats without z: their least and greatest level, the scales that are tried, and what is
+/// added to a level to store it.
+struct Int8 {
+  static constexpr float kLow = -127.0F;
+  static constexpr float kHigh = 127.0F;
+  static constexpr int kUp = 0;
+  static constexpr int kDown = 2;
+  static constexpr int kZero = 0;
+};
+struct Int6 {
+  static constexpr float kLow = -32.0F;
+  static constexpr float kHigh = 31.0F;
+  static constexpr int kUp = kCodesUp;
+  static constexpr int kDown = kCodesDown;
+  static constexpr int kZero = kInt6Zero;
+};
+
+template <class Format>
+void search_centred(Found& found, const Block& x) {
   float32x4_t greatest = vdupq_n_f32(0.0F);
   for (const float32x4_t value : x) greatest = vmaxq_f32(vabsq_f32(value), greatest);
-  const int32x4_t spanning = code_spanning(vdivq_f32(greatest, vdupq_n_f32(127.0F)));
+  const int32x4_t spanning = code_spanning(vdivq_f32(greatest, vdupq_n_f32(Format::kHigh)));
 
-  const auto nearest = [](float32x4_t t) { return clamp(vrndnq_f32(t), -127.0F, 127.0F); };
+  const auto nearest = [](float32x4_t t) {
+    return clamp(vrndnq_f32(t), Format::kLow, Format::kHigh);
+  };
   Best best;
-  for (int step = 0; step <= kCodesDown8; ++step) {
-    const int32x4_t code = clamp_code(vsubq_s32(spanning, vdupq_n_s32(step)));
+  for (int step = Format::kUp; step >= -Format::kDown; --step) {
+    const int32x4_t code = clamp_code(vaddq_s32(spanning, vdupq_n_s32(step)));
     const float32x4_t s = scale_of_code(code);
     const float32x4_t inverse = reciprocal(s);
     float32x4_t lost = vdupq_n_f32(0.0F);
@@ -164,7 +183,8 @@ void search8(Found& found, const Block& x) {
   }
   const float32x4_t inverse = reciprocal(scale_of_code(best.code));
   for (int64_t i = 0; i < kQuantBlock; ++i) {
-    found.q[i] = vcvtq_s32_f32(nearest(vmulq_f32(x[i], inverse)));
+    found.q[i] =
+        vaddq_s32(vcvtq_s32_f32(nearest(vmulq_f32(x[i], inverse))), vdupq_n_s32(Format::kZero));
   }
   found.code = best.code;
   found.zero = vdupq_n_s32(0);
@@ -254,12 +274,17 @@ uint8x16_t four_bytes(const int32x4_t* q) {
 }
 
 /// Each format: its search, its d from the rows' greatest magnitudes and widest blocks, its store.
-struct PackInt8 {
-  static constexpr int64_t kBlockBytes = kInt8BlockBytes;
-  static void search(Found& found, const Block& x) { search8(found, x); }
+template <class Format>
+struct PackCentred {
+  static constexpr int kEmpty = Format::kZero;  // what a row of zeros has for its levels
+  static void search(Found& found, const Block& x) { search_centred<Format>(found, x); }
   static float32x4_t row_scale(float32x4_t greatest, float32x4_t /*widest*/) {
-    return vdivq_f32(greatest, vdupq_n_f32(127.0F * kGreatestScale));
+    return vdivq_f32(greatest, vdupq_n_f32(Format::kHigh * kGreatestScale));
   }
+};
+
+struct PackInt8 : PackCentred<Int8> {
+  static constexpr int64_t kBlockBytes = kInt8BlockBytes;
   static void store(uint8_t* block, int64_t lane, const Found& found) {
     store_bytes(block + lane, found.code);
     uint8_t* to = block + kPackedRows + 4 * lane;
@@ -267,9 +292,33 @@ struct PackInt8 {
   }
 };
 
+/// The low halves of the levels' bytes, two steps in each vector.
+void store_nibbles(uint8_t* to, const int32x4_t (&q)[kQuantBlock]) {
+  for (int64_t k = 0; k < kQuantBlock; k += 8, to += 64) {
+    vst1q_u8(to, vsliq_n_u8(four_bytes(q + k), four_bytes(q + k + 4), 4));
+  }
+}
+
+struct PackInt6 : PackCentred<Int6> {
+  static constexpr int64_t kBlockBytes = kInt6BlockBytes;
+  static void store(uint8_t* block, int64_t lane, const Found& found) {
+    store_bytes(block + lane, found.code);
+    uint8_t* to = block + kPackedRows + 4 * lane;
+    store_nibbles(to, found.q);
+    to += kPackedRows * kQuantBlock / 2;
+    for (int64_t k = 0; k < kQuantBlock; k += 16, to += 64) {
+      uint8x16_t four = vshrq_n_u8(four_bytes(found.q + k), 4);
+      four = vsliq_n_u8(four, vshrq_n_u8(four_bytes(found.q + k + 4), 4), 2);
+      four = vsliq_n_u8(four, vshrq_n_u8(four_bytes(found.q + k + 8), 4), 4);
+      vst1q_u8(to, vsliq_n_u8(four, vshrq_n_u8(four_bytes(found.q + k + 12), 4), 6));
+    }
+  }
+};
+
 template <class Format>
 struct PackNibbles {
   static constexpr int64_t kBlockBytes = kInt4BlockBytes;
+  static constexpr int kEmpty = 0;
   static void search(Found& found, const Block& x) { search4<Format>(found, x); }
   static float32x4_t row_scale(float32x4_t /*greatest*/, float32x4_t widest) {
     return vdivq_f32(vmulq_n_f32(widest, kHeadroom), vdupq_n_f32(Format::kTop * kGreatestScale));
@@ -277,10 +326,7 @@ struct PackNibbles {
   static void store(uint8_t* block, int64_t lane, const Found& found) {
     store_bytes(block + lane, found.code);
     store_bytes(block + kPackedRows + lane, found.zero);
-    uint8_t* to = block + 2 * kPackedRows + 4 * lane;
-    for (int64_t k = 0; k < kQuantBlock; k += 8, to += 64) {
-      vst1q_u8(to, vsliq_n_u8(four_bytes(found.q + k), four_bytes(found.q + k + 4), 4));
-    }
+    store_nibbles(block + 2 * kPackedRows + 4 * lane, found.q);
   }
 };
 
@@ -325,7 +371,7 @@ void pack_rows(uint8_t* group, int64_t lane, const float* src, int64_t n, int64_
     Format::search(found, x);
     found.code = vandq_s32(found.code, used);
     found.zero = vandq_s32(found.zero, used);
-    for (int32x4_t& q : found.q) q = vandq_s32(q, used);
+    for (int32x4_t& q : found.q) q = vbslq_s32(is_used, q, vdupq_n_s32(Format::kEmpty));
     Format::store(block, lane, found);
   }
 }
@@ -357,6 +403,11 @@ void quantize_rows_int4(void* packed, const float* src, int64_t row0, int64_t n,
 void quantize_rows_int4q(void* packed, const float* src, int64_t row0, int64_t n,
                          int64_t /*n_rows*/, int64_t k_len) {
   quantize_rows<PackNibbles<Int4q>>(packed, src, row0, n, k_len);
+}
+
+void quantize_rows_int6(void* packed, const float* src, int64_t row0, int64_t n, int64_t /*n_rows*/,
+                        int64_t k_len) {
+  quantize_rows<PackInt6>(packed, src, row0, n, k_len);
 }
 
 }  // namespace dovetail::kernels::neon

@@ -111,5 +111,16 @@ void linear_add_int4q(float* y, int64_t y_stride, const void* xq, const void* pa
   linear(WeightFormat::kInt4q, kAdd, y, y_stride, xq, packed, n_tokens, k_len, n_begin, n_end);
 }
 
+void linear_int6(float* y, int64_t y_stride, const void* xq, const void* packed, int64_t n_tokens,
+                 int64_t /*n_rows*/, int64_t k_len, int64_t n_begin, int64_t n_end) {
+  linear(WeightFormat::kInt6, kSet, y, y_stride, xq, packed, n_tokens, k_len, n_begin, n_end);
+}
+
+void linear_add_int6(float* y, int64_t y_stride, const void* xq, const void* packed,
+                     int64_t n_tokens, int64_t /*n_rows*/, int64_t k_len, int64_t n_begin,
+                     int64_t n_end) {
+  linear(WeightFormat::kInt6, kAdd, y, y_stride, xq, packed, n_tokens, k_len, n_begin, n_end);
+}
+
 }  // namespace ref
 }  // namespace dovetail::kernels

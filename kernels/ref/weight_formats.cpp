@@ -19,10 +19,23 @@ namespace {
 constexpr float kGreatestScale = 8064.0F;  // scale_of_code(255)
 constexpr float kLeastRow = 1e-30F;
 constexpr int kCodesUp = 2;    // coarser scales than the one that spans the block, and finer ones,
-constexpr int kCodesDown = 3;  // which clip the ends and have smaller steps
-constexpr int kCodesDown8 = 2;
+constexpr int kCodesDown = 3;  // which clip the ends and have smaller steps; int8 tries fewer
 constexpr float kPhases[] = {-5.0F, 0.0F, 5.0F};  // where z starts: the grid in a third of a step
 constexpr float kHeadroom = 1.0625F;              // lets the widest block of a row go up as well
+
+/// The formats without z: their least and greatest level, and the scales that are tried.
+struct Centred {
+  float low;
+  float high;
+  int codes_up;
+  int codes_down;
+};
+constexpr Centred kCentred8 = {-127.0F, 127.0F, 0, 2};
+constexpr Centred kCentred6 = {-32.0F, 31.0F, kCodesUp, kCodesDown};
+
+Centred centred(WeightFormat format) {
+  return format == WeightFormat::kInt8 ? kCentred8 : kCentred6;
+}
 
 float at_least(float x, float low) {
   return x > low ? x : low;  // NaN gives low
@@ -69,7 +82,7 @@ uint32_t nearest_level(WeightFormat format, float t) {
 }
 
 /// One scale tried on a block of x in units of d.
-Block with_scale8(const float* x, int code) {
+Block with_centred_scale(const Centred& levels, const float* x, int code) {
   Block out;
   out.code = static_cast<uint8_t>(code);
   const float s = scale_of_code(out.code);
@@ -77,7 +90,7 @@ Block with_scale8(const float* x, int code) {
   float lost = 0.0F;
   for (int64_t i = 0; i < kQuantBlock; ++i) {
     const float t = x[i] * inverse;
-    const float q = clamp(round_even(t), -127.0F, 127.0F);
+    const float q = clamp(round_even(t), levels.low, levels.high);
     out.q[i] = static_cast<int8_t>(q);
     lost += (t - q) * (t - q);
   }
@@ -113,13 +126,13 @@ Block with_scale4(WeightFormat format, const float* x, int code, float middle, f
   return out;
 }
 
-Block search8(const float* x) {
+Block search_centred(const Centred& levels, const float* x) {
   float greatest = 0.0F;
   for (int64_t i = 0; i < kQuantBlock; ++i) greatest = at_least(std::fabs(x[i]), greatest);
-  const int spanning = code_spanning(greatest / 127.0F);
+  const int spanning = code_spanning(greatest / levels.high);
   Block best;
-  for (int step = 0; step <= kCodesDown8; ++step) {
-    const Block tried = with_scale8(x, clamp_code(spanning - step));
+  for (int step = levels.codes_up; step >= -levels.codes_down; --step) {
+    const Block tried = with_centred_scale(levels, x, clamp_code(spanning + step));
     if (tried.lost < best.lost) best = tried;
   }
   return best;
@@ -159,22 +172,29 @@ float scale_of_row(WeightFormat format, const float* row, int64_t k_len) {
     widest = at_least(high - low, widest);
   }
   if (!(greatest >= kLeastRow)) return 0.0F;
-  if (format == WeightFormat::kInt8) return greatest / (127.0F * kGreatestScale);
+  if (!has_zeros(format)) return greatest / (centred(format).high * kGreatestScale);
   return widest * kHeadroom / (static_cast<float>(level_of(format, 15)) * kGreatestScale);
+}
+
+/// The low n_bits of value, in the place of those that the byte has from bit `shift` on.
+void put_bits(uint8_t& byte, unsigned n_bits, unsigned shift, uint32_t value) {
+  const uint32_t mask = ((1U << n_bits) - 1U) << shift;
+  byte = static_cast<uint8_t>((byte & ~mask) | (value << shift & mask));
 }
 
 void store(WeightFormat format, uint8_t* block, int64_t lane, const Block& from) {
   block[lane] = from.code;
-  if (format != WeightFormat::kInt8) block[kPackedRows + lane] = from.zero;
+  if (has_zeros(format)) block[kPackedRows + lane] = from.zero;
   for (int64_t k = 0; k < kQuantBlock; ++k) {
-    const auto q = static_cast<uint8_t>(from.q[k]);
     if (format == WeightFormat::kInt8) {
-      block[int8_at(lane, k)] = q;
+      block[int8_at(lane, k)] = static_cast<uint8_t>(from.q[k]);
       continue;
     }
-    uint8_t& byte = block[int4_at(lane, k)];
-    const uint32_t other = byte & (0xF0U >> int4_shift(k));
-    byte = static_cast<uint8_t>(other | static_cast<uint32_t>(q) << int4_shift(k));
+    const auto q =
+        static_cast<uint32_t>(from.q[k] + (format == WeightFormat::kInt6 ? kInt6Zero : 0));
+    put_bits(block[nibble_at(format, lane, k)], 4, nibble_shift(k), q);
+    if (format == WeightFormat::kInt6)
+      put_bits(block[crumb_at(lane, k)], 2, crumb_shift(k), q >> 4U);
   }
 }
 
@@ -189,7 +209,7 @@ void pack_row(WeightFormat format, uint8_t* group, int64_t lane, const float* ro
       const float inverse = 1.0F / d;
       float x[kQuantBlock];
       for (int64_t i = 0; i < kQuantBlock; ++i) x[i] = row[k + i] * inverse;
-      found = format == WeightFormat::kInt8 ? search8(x) : search4(format, x);
+      found = has_zeros(format) ? search4(format, x) : search_centred(centred(format), x);
     }
     store(format, block, lane, found);
   }
@@ -235,6 +255,11 @@ void quantize_rows_int4q(void* packed, const float* src, int64_t row0, int64_t n
   quantize_rows(WeightFormat::kInt4q, packed, src, row0, n, k_len);
 }
 
+void quantize_rows_int6(void* packed, const float* src, int64_t row0, int64_t n, int64_t /*n_rows*/,
+                        int64_t k_len) {
+  quantize_rows(WeightFormat::kInt6, packed, src, row0, n, k_len);
+}
+
 void unpack_row_int8(float* out, const void* packed, int64_t row, int64_t /*n_rows*/,
                      int64_t k_len) {
   unpack_row(WeightFormat::kInt8, out, packed, row, k_len);
@@ -248,6 +273,11 @@ void unpack_row_int4(float* out, const void* packed, int64_t row, int64_t /*n_ro
 void unpack_row_int4q(float* out, const void* packed, int64_t row, int64_t /*n_rows*/,
                       int64_t k_len) {
   unpack_row(WeightFormat::kInt4q, out, packed, row, k_len);
+}
+
+void unpack_row_int6(float* out, const void* packed, int64_t row, int64_t /*n_rows*/,
+                     int64_t k_len) {
+  unpack_row(WeightFormat::kInt6, out, packed, row, k_len);
 }
 
 }  // namespace ref

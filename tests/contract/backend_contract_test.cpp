@@ -235,7 +235,7 @@ TEST_P(BackendContract, FileFormatsGoByRowsAndAreReadBack) {
               "pack");
     return out;
   };
-  for (const char* wanted : {"int8", "int4", "int4q"}) {
+  for (const char* wanted : {"int8", "int6", "int4", "int4q"}) {
     SCOPED_TRACE(wanted);
     dvt_weight_use use = rig.uses().front();
     use.access = DVT_ACCESS_DENSE;

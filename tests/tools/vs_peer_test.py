@@ -180,7 +180,7 @@ class Gguf(Folder):
         self.assertEqual({name: shape for name, (_, shape, _) in found.items()}, shapes)
 
     def test_every_type_reads_back_as_noise_of_the_deviation_asked_for(self):
-        numbers = {"F32": 0, "F16": 1, "BF16": 30, "Q8_0": 8, "Q4_0": 2, "Q4_K": 12, "IQ4_XS": 23}
+        numbers = {"F32": 0, "F16": 1, "BF16": 30, "Q8_0": 8, "Q4_0": 2, "Q4_K": 12, "Q6_K": 14, "IQ4_XS": 23}
         for kind, number in numbers.items():
             _, found = self.gguf(kind)
             stored, _, data = found["blk.1.attn_q.weight"]
@@ -442,7 +442,7 @@ class Compare(Folder):
             (["--peer-bench", self.path("none")], 3, f"no peer benchmark program at {self.path('none')}"),
             (["--dovetail", self.path("none")], 3, f"no dovetail program at {self.path('none')}"),
             (["--peer-bench", "/bin/true"], 2, "/bin/true is no llama-bench"),
-            (["--format", "int5"], 2, "unknown format int5; known: float32, bf16, f16, int8, int4, int4q"),
+            (["--format", "int5"], 2, "unknown format int5; known: float32, bf16, f16, int8, int6, int4, int4q"),
             (["--format", "int4:Q9_9"], 2, "unknown peer type Q9_9 in int4:Q9_9"),
             (["--prefill", "", "--decode-at", ""], 2, "nothing to measure"),
             (["--streams", "16", "--peer-batched", self.path("none")], 3, f"no llama-batched-bench program at {self.path('none')}"),

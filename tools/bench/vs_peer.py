@@ -43,9 +43,9 @@ import peer_page  # noqa: E402
 ROOT = os.path.realpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 FORMATS = {  # ours: (the peer's types of that class, how a checkpoint that is already so spells it)
     "float32": (["F32"], "float32"), "bf16": (["BF16"], "bfloat16"), "f16": (["F16"], "float16"),
-    "int8": (["Q8_0"], None), "int4": (["Q4_0", "Q4_K"], None), "int4q": (["IQ4_XS"], None),
+    "int8": (["Q8_0"], None), "int6": (["Q6_K"], None), "int4": (["Q4_0", "Q4_K"], None), "int4q": (["IQ4_XS"], None),
 }
-PEER_TYPES = [name for name in peer_gguf.TYPES if name != "Q6_K"] + list(peer_gguf.MIXES)
+PEER_TYPES = list(peer_gguf.TYPES) + list(peer_gguf.MIXES)
 KV_BYTES = 2  # the peer's default cache type is f16
 QUIET = 0.03  # of all processors, by other programs: up to here a pair counts as undisturbed
 REFUSALS = (2, 4)  # Dovetail's exit codes for a config it does not take and for what it cannot do

@@ -25,7 +25,7 @@ import subprocess
 import sys
 import tempfile
 
-FORMATS = ["int8", "int4q", "int4"]
+FORMATS = ["int8", "int6", "int4q", "int4"]
 
 
 class Failed(Exception):

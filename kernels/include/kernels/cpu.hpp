@@ -47,12 +47,16 @@ struct CpuKernels {
   LinearQuantizedFn* linear_add_int4;
   LinearQuantizedFn* linear_int4q;
   LinearQuantizedFn* linear_add_int4q;
+  LinearQuantizedFn* linear_int6;
+  LinearQuantizedFn* linear_add_int6;
   QuantizeRowsFn* quantize_rows_int8;
   QuantizeRowsFn* quantize_rows_int4;
   QuantizeRowsFn* quantize_rows_int4q;
+  QuantizeRowsFn* quantize_rows_int6;
   UnpackRowFn* unpack_row_int8;
   UnpackRowFn* unpack_row_int4;
   UnpackRowFn* unpack_row_int4q;
+  UnpackRowFn* unpack_row_int6;
   AttendF32Fn* attend_f32;
   AttendBf16Fn* attend_bf16;
   AttendInt8Fn* attend_int8;

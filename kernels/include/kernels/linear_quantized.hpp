@@ -55,6 +55,8 @@ LinearQuantizedFn linear_int4;
 LinearQuantizedFn linear_add_int4;
 LinearQuantizedFn linear_int4q;
 LinearQuantizedFn linear_add_int4q;
+LinearQuantizedFn linear_int6;
+LinearQuantizedFn linear_add_int6;
 }  // namespace ref
 
 }  // namespace dovetail::kernels

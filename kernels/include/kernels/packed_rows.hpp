@@ -16,7 +16,13 @@ inline float scale_of_code(uint8_t code) {
 }
 
 constexpr int64_t block_bytes(WeightFormat format) {
-  return format == WeightFormat::kInt8 ? kInt8BlockBytes : kInt4BlockBytes;
+  if (format == WeightFormat::kInt8) return kInt8BlockBytes;
+  return format == WeightFormat::kInt6 ? kInt6BlockBytes : kInt4BlockBytes;
+}
+
+/// Whether blocks have a z of their own, between their scales and their levels.
+constexpr bool has_zeros(WeightFormat format) {
+  return format == WeightFormat::kInt4 || format == WeightFormat::kInt4q;
 }
 
 constexpr int64_t group_bytes(WeightFormat format, int64_t k_len) {
@@ -28,11 +34,18 @@ constexpr int64_t group_bytes(WeightFormat format, int64_t k_len) {
 constexpr int64_t int8_at(int64_t lane, int64_t k) {
   return kPackedRows + (k / 4 * kPackedRows + lane) * 4 + k % 4;
 }
-constexpr int64_t int4_at(int64_t lane, int64_t k) {
-  return 2 * kPackedRows + (k / 8 * kPackedRows + lane) * 4 + k % 4;
+constexpr int64_t nibble_at(WeightFormat format, int64_t lane, int64_t k) {
+  return (has_zeros(format) ? 2 : 1) * kPackedRows + (k / 8 * kPackedRows + lane) * 4 + k % 4;
 }
-constexpr unsigned int4_shift(int64_t k) {
+constexpr unsigned nibble_shift(int64_t k) {
   return k / 4 % 2 == 0 ? 0U : 4U;
+}
+/// The upper two bits of a level of int6.
+constexpr int64_t crumb_at(int64_t lane, int64_t k) {
+  return kPackedRows + kPackedRows * kQuantBlock / 2 + (k / 16 * kPackedRows + lane) * 4 + k % 4;
+}
+constexpr unsigned crumb_shift(int64_t k) {
+  return static_cast<unsigned>(k / 4 % 4 * 2);
 }
 
 /// What a 4-bit level stands for, before z is taken off.
@@ -43,7 +56,11 @@ inline int32_t level_of(WeightFormat format, uint32_t q) {
 /// The whole number v of w = d * s(c) * v.
 inline int32_t packed_value(WeightFormat format, const uint8_t* block, int64_t lane, int64_t k) {
   if (format == WeightFormat::kInt8) return static_cast<int8_t>(block[int8_at(lane, k)]);
-  const uint32_t q = (block[int4_at(lane, k)] >> int4_shift(k)) & 15U;
+  const uint32_t q = (block[nibble_at(format, lane, k)] >> nibble_shift(k)) & 15U;
+  if (format == WeightFormat::kInt6) {
+    const uint32_t upper = (block[crumb_at(lane, k)] >> crumb_shift(k)) & 3U;
+    return static_cast<int32_t>(upper << 4U | q) - kInt6Zero;
+  }
   return level_of(format, q) - block[kPackedRows + lane];
 }
 

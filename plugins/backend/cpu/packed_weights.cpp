@@ -62,8 +62,9 @@ std::optional<WeightFormat> format_to_pack(const dvt_weight_use& use) {
 }
 
 dvt_weight_plan plan_stored(const dvt_weight_use& use, WeightFormat format) {
-  // A block takes 18 * 16 bytes, or 33 * 16: no better aligned than this, wherever the matrix begins.
-  const uint32_t align = format == WeightFormat::kInt8 ? 16 : 32;
+  // A block takes 18, 25 or 33 times 16 bytes: no better aligned than this, wherever the matrix begins.
+  const uint32_t align =
+      kernels::packed_bytes(format, kernels::kPackedRows, kernels::kQuantBlock) % 32 == 0 ? 32 : 16;
   return {sizeof(dvt_weight_plan), DVT_PLAN_KEEP, 0, align, bytes_of(use, format), 0, {}};
 }
 
@@ -85,6 +86,8 @@ PackedKernels packed_kernels(const kernels::CpuKernels& k, WeightFormat format) 
       return {k.quantize_rows_int8, k.unpack_row_int8, k.linear_int8, k.linear_add_int8};
     case WeightFormat::kInt4:
       return {k.quantize_rows_int4, k.unpack_row_int4, k.linear_int4, k.linear_add_int4};
+    case WeightFormat::kInt6:
+      return {k.quantize_rows_int6, k.unpack_row_int6, k.linear_int6, k.linear_add_int6};
     case WeightFormat::kInt4q:
       break;
   }

@@ -15,7 +15,7 @@ namespace dovetail::cpu {
 uint32_t packed_dtype(kernels::WeightFormat format);
 std::optional<kernels::WeightFormat> packed_format(uint32_t dtype);
 
-/// The block format of that name ("int8", "int4", "int4q").
+/// The block format of that name ("int8", "int6", "int4", "int4q").
 std::optional<kernels::WeightFormat> find_weight_format(std::string_view name);
 
 /// The format that a use is stored in, packed as the kernels read it ("int4.1").

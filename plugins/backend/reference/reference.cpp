@@ -28,6 +28,8 @@ constexpr BlockFormat kBlockFormats[kernels::kWeightFormats] = {
      kernels::ref::quantize_rows_int4, kernels::ref::unpack_row_int4},
     {kernels::kWeightFormatNames[2], kernels::kPackedFormatNames[2],
      kernels::ref::quantize_rows_int4q, kernels::ref::unpack_row_int4q},
+    {kernels::kWeightFormatNames[3], kernels::kPackedFormatNames[3],
+     kernels::ref::quantize_rows_int6, kernels::ref::unpack_row_int6},
 };
 
 class Reference : public HostBackend {

@@ -43,7 +43,7 @@ class HostBackend {
       throw Error("weight is stored as \"" + std::string(stored) + "\"" +
                       (wanted.empty() ? "" : ", wanted as \"" + std::string(wanted) + "\"") +
                       "; this backend computes with float32, bf16 and f16 as they are stored, or "
-                      "with int8, int4 and int4q",
+                      "with int8, int6, int4 and int4q",
                   DVT_EUNSUPPORTED, std::string(to_view(use.name)));
     if (dtype == DVT_F32 || use.ndim > 1)
       return {sizeof(dvt_weight_plan),

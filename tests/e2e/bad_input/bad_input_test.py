@@ -447,7 +447,7 @@ class Checkpoints(BadInput):
         for other in ("f32", "bf16"):
             for backend in ("cpu", "reference"):
                 self.bad(UNSUPPORTED, ["plan", "m", "--set", f"backend.weights={other}", "--set", f"backend.plugin={backend}"],
-                         f'stored as "float32", wanted as "{other}"', "float32, bf16 and f16 as they are stored", "int8, int4 and int4q")
+                         f'stored as "float32", wanted as "{other}"', "float32, bf16 and f16 as they are stored", "int8, int6, int4 and int4q")
 
     def test_tensors_that_nothing_uses_are_a_warning(self):
         folder = self.checkpoint()

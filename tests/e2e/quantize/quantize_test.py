@@ -21,7 +21,7 @@ DEMO = ROOT / "configs" / "demo"  # bf16, tied, with a tokenizer
 UNTIED = ROOT / "tests" / "golden" / "qwen3"  # float32
 TIED = ROOT / "tests" / "golden" / "qwen3_tied"  # float32
 SHARDED = ROOT / "tests" / "golden" / "qwen3_sharded"
-MIXED = "{default: int4, lm_head: int8, embed: int4q, v_proj: int8}"
+MIXED = "{default: int4, lm_head: int8, embed: int4q, v_proj: int8, down_proj: int6}"
 IDS = ",".join(str(i * 7 % 160) for i in range(1, 40))
 ISAS = ("portable", "avx2", "avx512", "neon")
 FILE, USAGE, UNSUPPORTED, INTERRUPTED = 3, 2, 4, 130
@@ -81,7 +81,7 @@ class Quantize(unittest.TestCase):
 
     def test_logits_are_those_of_packing_at_load(self):
         for model in (UNTIED, TIED, SHARDED, DEMO):
-            for weights in ("int8", "int4", "int4q", MIXED):
+            for weights in ("int8", "int6", "int4", "int4q", MIXED):
                 out, _ = self.quantize(model, weights)
                 for backend in ("cpu", "reference"):
                     use = ("--set", f"backend.plugin={backend}")
@@ -92,7 +92,7 @@ class Quantize(unittest.TestCase):
 
     def test_greedy_text_is_that_of_packing_at_load(self):
         greedy = ("It is a truth universally acknowledged", "-n", "40", "--set", "sampler=[greedy]")
-        for weights in ("int8", "int4", "int4q", MIXED):
+        for weights in ("int8", "int6", "int4", "int4q", MIXED):
             out, _ = self.quantize(DEMO, weights)
             text = self.good("run", out, *greedy)
             self.assertEqual(text, self.good("run", DEMO, *greedy, "--set", f"backend.weights={weights}"))
@@ -138,21 +138,22 @@ class Quantize(unittest.TestCase):
         named = {k[len("dovetail.format."):]: v for k, v in tensors.pop("__metadata__").items() if k.startswith("dovetail.format.")}
         self.assertEqual(named["lm_head.weight"], "int8.1 [160, 64]")
         self.assertEqual(named["model.embed_tokens.weight"], "int4q.1 [160, 64]")
-        self.assertEqual(named["model.layers.0.mlp.down_proj.weight"], "int4.1 [64, 96]")
+        self.assertEqual(named["model.layers.0.mlp.down_proj.weight"], "int6.1 [64, 96]")
         at = 0
         for name, t in sorted(tensors.items(), key=lambda i: i[1]["data_offsets"]):
             self.assertEqual(t["data_offsets"][0], at, "no holes")
             at = t["data_offsets"][1]
             if name in named:
                 self.assertEqual((t["dtype"], t["shape"]), ("U8", [at - t["data_offsets"][0]]))
-                align = 16 if named[name].startswith("int8") else 32
+                align = 16 if named[name].startswith(("int8", "int6")) else 32
                 self.assertEqual((begin + t["data_offsets"][0]) % align, 0, f"{name} is not read where it lies")
         self.assertEqual(begin + at, len(data))
-        # 160 rows are ten groups: 64 bytes and two blocks of 16 * 33, or 16 * 18 bytes.
+        # 160 rows are ten groups: 64 bytes and two blocks of 16 * 33, or 16 * 18 bytes; 64 are four, of three blocks of 16 * 25.
         size = lambda n: tensors[n]["data_offsets"][1] - tensors[n]["data_offsets"][0]
         self.assertEqual(size("lm_head.weight"), 10 * (64 + 2 * 16 * 33))
         self.assertEqual(size("model.embed_tokens.weight"), 10 * (64 + 2 * 16 * 18))
-        self.assertEqual(set(report["formats"]), {"int4.1", "int4q.1", "int8.1", "float32"})
+        self.assertEqual(size("model.layers.0.mlp.down_proj.weight"), 4 * (64 + 3 * 16 * 25))
+        self.assertEqual(set(report["formats"]), {"int4.1", "int4q.1", "int6.1", "int8.1", "float32"})
         self.assertEqual(sum(f["tensors"] for f in report["formats"].values()), len(tensors))
         self.assertEqual((report["bytes"], sum(f["bytes"] for f in report["formats"].values())), (at, at))
 

@@ -13,6 +13,7 @@ import weight_formats  # noqa: E402
 
 DOVETAIL = sys.argv.pop(1)
 DEMO = str(ROOT / "configs" / "demo.yaml")
+RECIPE = "{default: int4q, embed: int6, down_proj: int6}"  # what docs/weight-formats.md recommends
 TEXT = ("The family of Dashwood had been long settled in Sussex. Their estate was large, and their residence was at "
         "Norland Park, in the centre of their property, where, for many generations, they had lived in so respectable "
         "a manner as to engage the general good opinion of their surrounding acquaintance.")
@@ -33,21 +34,26 @@ class WeightFormats(unittest.TestCase):
         cls.ids = cls.dovetail.tokenize(TEXT)
 
     def test_quality(self):
-        rows = [weight_formats.Row(f, [f"backend.weights={f}"]) for f in ("int8", "int4q", "int4")]
+        rows = [weight_formats.Row(f, [f"backend.weights={f}"]) for f in ("int8", "int6", "int4q", "int4", RECIPE)]
         result = weight_formats.measure(self.dovetail, TEXT, rows, 128, 1)
         stored = result[weight_formats.STORED.name]
         self.assertEqual(stored["kl"], 0)
         self.assertLessEqual(result["int8"]["kl"], 0.002)
         self.assertGreaterEqual(result["int8"]["same_top"], 0.95)
+        self.assertLessEqual(result["int6"]["kl"], 0.008)
+        self.assertGreater(result["int6"]["kl"], result["int8"]["kl"])
         for f in ("int4q", "int4"):
             self.assertLessEqual(result[f]["kl"], 0.08, f)
-            self.assertGreater(result[f]["kl"], result["int8"]["kl"], f)
-        # A block of 32 takes 33 bytes in int8 and 18 in int4; as stored it takes 64.
+            self.assertGreater(result[f]["kl"], result["int6"]["kl"], f)
+        self.assertLessEqual(result[RECIPE]["kl"], result["int4q"]["kl"] / 2)
+        self.assertLessEqual(result[RECIPE]["bits"], 5.34)
+        # A block of 32 takes 33 bytes in int8, 25 in int6 and 18 in int4; as stored it takes 64.
         self.assertAlmostEqual(result["int8"]["bytes"] / stored["bytes"], 33 / 64, delta=0.01)
+        self.assertAlmostEqual(result["int6"]["bytes"] / stored["bytes"], 25 / 64, delta=0.01)
         self.assertAlmostEqual(result["int4"]["bytes"] / stored["bytes"], 18 / 64, delta=0.01)
 
     def test_the_same_bytes_however_the_work_is_cut(self):
-        for f in ("int8", "int4", "int4q"):
+        for f in ("int8", "int6", "int4", "int4q"):
             whole = raw_logits(self.ids, "--set", f"backend.weights={f}")
             for options in (["--steps"], ["--chunk", "7"], ["--set", "backend.threads=1"], ["--set", "backend.threads=3"],
                             ["--set", "backend.isa=portable", "--set", "kv_cache.dtype=float32"]):
@@ -58,7 +64,7 @@ class WeightFormats(unittest.TestCase):
                     self.assertTrue(other == whole, f"{f} {options}")
 
     def test_the_reference_computes_with_the_same_numbers(self):
-        for f in ("int8", "int4", "int4q"):
+        for f in ("int8", "int6", "int4", "int4q"):
             cpu = self.dovetail.logits(self.ids, [f"backend.weights={f}"])
             reference = self.dovetail.logits(self.ids, [f"backend.weights={f}", "backend.plugin=reference"])
             sums = weight_formats.Sums()

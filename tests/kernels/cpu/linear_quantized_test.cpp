@@ -32,6 +32,10 @@ const Op kOps[] = {
      ref::unpack_row_int4q, false},
     {"add_int4q", WeightFormat::kInt4q, &CpuKernels::linear_add_int4q, ref::linear_add_int4q,
      ref::unpack_row_int4q, true},
+    {"int6", WeightFormat::kInt6, &CpuKernels::linear_int6, ref::linear_int6, ref::unpack_row_int6,
+     false},
+    {"add_int6", WeightFormat::kInt6, &CpuKernels::linear_add_int6, ref::linear_add_int6,
+     ref::unpack_row_int6, true},
 };
 
 struct Shape {

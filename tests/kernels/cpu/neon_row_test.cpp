@@ -19,7 +19,8 @@ TEST(NeonRow, TakesDotProductsWhereTheProcessorHasThem) {
   const CpuKernels& portable = cpu_kernels(Isa::kPortable);
   for (LinearQuantizedFn* CpuKernels::*op :
        {&CpuKernels::linear_int8, &CpuKernels::linear_add_int8, &CpuKernels::linear_int4,
-        &CpuKernels::linear_add_int4, &CpuKernels::linear_int4q, &CpuKernels::linear_add_int4q}) {
+        &CpuKernels::linear_add_int4, &CpuKernels::linear_int4q, &CpuKernels::linear_add_int4q,
+        &CpuKernels::linear_int6, &CpuKernels::linear_add_int6}) {
     EXPECT_EQ(neon.*op != portable.*op, has_dot_products);
   }
   EXPECT_NE(neon.linear_bf16, portable.linear_bf16);

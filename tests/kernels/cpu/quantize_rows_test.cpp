@@ -24,6 +24,8 @@ const Format kFormats[] = {
      ref::quantize_rows_int4, ref::unpack_row_int4},
     {"int4q", WeightFormat::kInt4q, &CpuKernels::quantize_rows_int4q, &CpuKernels::unpack_row_int4q,
      ref::quantize_rows_int4q, ref::unpack_row_int4q},
+    {"int6", WeightFormat::kInt6, &CpuKernels::quantize_rows_int6, &CpuKernels::unpack_row_int6,
+     ref::quantize_rows_int6, ref::unpack_row_int6},
 };
 
 std::vector<uint8_t> room(const Format& f, int64_t n_rows, int64_t k_len) {

@@ -1,5 +1,7 @@
 #include <kernels/weight_formats.hpp>
 
+#include <kernels/packed_rows.hpp>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -20,6 +22,7 @@ const Format kFormats[] = {
     {"int8", WeightFormat::kInt8, ref::quantize_rows_int8, ref::unpack_row_int8},
     {"int4", WeightFormat::kInt4, ref::quantize_rows_int4, ref::unpack_row_int4},
     {"int4q", WeightFormat::kInt4q, ref::quantize_rows_int4q, ref::unpack_row_int4q},
+    {"int6", WeightFormat::kInt6, ref::quantize_rows_int6, ref::unpack_row_int6},
 };
 
 std::vector<uint8_t> pack(const Format& f, const std::vector<float>& w, int64_t n_rows,
@@ -91,6 +94,8 @@ double bound_of(WeightFormat format, const Range& block, double row_greatest, do
       return block.width / 27 + row_width / 6600;
     case WeightFormat::kInt4q:
       return block.width / 19 + row_width / 4800;
+    case WeightFormat::kInt6:
+      return block.greatest / 60 + row_greatest / 15600;
   }
   return 0;
 }
@@ -136,6 +141,19 @@ double min_max_rms(const std::vector<float>& w, int n_levels) {
   return std::sqrt(squares / static_cast<double>(w.size()));
 }
 
+/// Zero in the middle, the greatest weight at an end; float scale.
+double greatest_rms(const std::vector<float>& w, int top) {
+  double squares = 0;
+  for (size_t k = 0; k < w.size(); k += kQuantBlock) {
+    const double step = range_of(w.data() + k, kQuantBlock).greatest / top;
+    for (size_t i = k; i < k + kQuantBlock; ++i) {
+      const double off = w[i] - step * std::nearbyint(w[i] / step);
+      squares += off * off;
+    }
+  }
+  return std::sqrt(squares / static_cast<double>(w.size()));
+}
+
 TEST(WeightFormats, SearchBeatsTheEndsOfTheRange) {
   constexpr int64_t kRows = 64;
   constexpr int64_t kLen = 1024;
@@ -149,6 +167,8 @@ TEST(WeightFormats, SearchBeatsTheEndsOfTheRange) {
   EXPECT_LT(rms[1], 0.94 * plain);
   EXPECT_LT(rms[2], 0.98 * rms[1]);  // same bits, better grid
   EXPECT_LT(rms[0], rms[2] / 12);
+  EXPECT_LT(rms[3], rms[2] / 3);
+  EXPECT_LT(rms[3], 0.95 * greatest_rms(w, 31));
 }
 
 TEST(WeightFormats, KeepZerosAndTinyRowsAtZero) {
@@ -180,6 +200,7 @@ TEST(WeightFormats, TakeTheBitsTheySay) {
   EXPECT_EQ(packed_bytes(WeightFormat::kInt8, 16, 1024), 64 + 16 * 1024 * 33 / 32);
   EXPECT_EQ(packed_bytes(WeightFormat::kInt4, 16, 1024), 64 + 16 * 1024 * 9 / 16);
   EXPECT_EQ(packed_bytes(WeightFormat::kInt4q, 17, 1024), 2 * (64 + 16 * 1024 * 9 / 16));
+  EXPECT_EQ(packed_bytes(WeightFormat::kInt6, 16, 1024), 64 + 16 * 1024 * 25 / 32);
   EXPECT_EQ(packed_bytes(WeightFormat::kInt8, 0, 1024), 0);
 }
 
@@ -187,7 +208,8 @@ TEST(WeightFormats, TakeTheBitsTheySay) {
 float by_the_header(WeightFormat format, const uint8_t* packed, int64_t row, int64_t k,
                     int64_t k_len) {
   const bool is_int8 = format == WeightFormat::kInt8;
-  const int64_t block_len = is_int8 ? 16 + 512 : 32 + 256;
+  const bool is_int6 = format == WeightFormat::kInt6;
+  const int64_t block_len = is_int8 ? 16 + 512 : is_int6 ? 16 + 256 + 128 : 32 + 256;
   const uint8_t* group = packed + row / 16 * (64 + k_len / 32 * block_len);
   const uint8_t* block = group + 64 + k / 32 * block_len;
   float d;
@@ -199,8 +221,13 @@ float by_the_header(WeightFormat format, const uint8_t* packed, int64_t row, int
     return d * (s * static_cast<float>(
                         static_cast<int8_t>(block[16 + (i / 4) * 64 + (row % 16) * 4 + i % 4])));
   }
-  const uint8_t pair = block[32 + (i / 8) * 64 + (row % 16) * 4 + i % 4];
+  const uint8_t pair = block[(is_int6 ? 16 : 32) + (i / 8) * 64 + (row % 16) * 4 + i % 4];
   const int q = i % 8 < 4 ? pair % 16 : pair / 16;
+  if (is_int6) {
+    const uint8_t four = block[16 + 256 + (i / 16) * 64 + (row % 16) * 4 + i % 4];
+    const int upper = four >> (2 * (i / 4 % 4)) & 3;
+    return d * (s * static_cast<float>(16 * upper + q - 32));
+  }
   const int level = format == WeightFormat::kInt4 ? 16 * q : 4 * kInt4qGrid[q];
   return d * (s * static_cast<float>(level - block[16 + row % 16]));
 }
@@ -229,6 +256,26 @@ TEST(WeightFormats, LieAsTheHeaderSays) {
       }
     }
   }
+}
+
+/// A row whose greatest weight has either sign: the level that one side has more is worth having.
+TEST(WeightFormats, Int6UsesTheLevelThatOneSideHasMore) {
+  constexpr int64_t kLen = 1024;
+  const std::vector<float> w = weights(Kind::kBell, 16 * kLen);
+  std::vector<float> turned = w;
+  for (float& x : turned) x = -x;
+  const Format& f = kFormats[static_cast<int>(WeightFormat::kInt6)];
+  int n_least = 0;
+  for (const std::vector<float>& rows : {w, turned}) {
+    const std::vector<uint8_t> packed = pack(f, rows, 16, kLen);
+    for (int64_t lane = 0; lane < 16; ++lane) {
+      for (int64_t k = 0; k < kLen; ++k) {
+        const uint8_t* block = packed.data() + 64 + k / kQuantBlock * kInt6BlockBytes;
+        n_least += packed_value(f.format, block, lane, k % kQuantBlock) == -32;
+      }
+    }
+  }
+  EXPECT_GT(n_least, 2 * 16 * kLen / kQuantBlock / 10);  // in a tenth of the blocks
 }
 
 TEST(WeightFormats, Int4qLevelsFitTheirKernels) {

@@ -1,8 +1,8 @@
 // Speed of the CPU kernels on the shapes of Qwen3-0.6B, beside the read bandwidth of the same run.
 //
 //   kernel_bench [--isa portable|avx2|avx512|neon] [--threads N] [--repeats N] [SECTION ...]
-// Sections: decode, decode_huge (weights in 2 MiB pages), decode_f32, decode_quantized (int8, int4 and
-// int4q in 2 MiB pages), prefill, prefill_quantized, quantize, attend, pointwise.
+// Sections: decode, decode_huge (weights in 2 MiB pages), decode_f32, decode_quantized (int8, int6,
+// int4 and int4q in 2 MiB pages), prefill, prefill_quantized, quantize, attend, pointwise.
 //
 // A decode line multiplies every weight matrix of the model once (1.19 GB in bf16, far past any
 // cache) by one token, between two readings of the same memory: the share says how much of the
@@ -263,6 +263,7 @@ struct Format {
 };
 constexpr Format kFormats[] = {
     {"int8", WeightFormat::kInt8, &CpuKernels::linear_int8, &CpuKernels::quantize_rows_int8},
+    {"int6", WeightFormat::kInt6, &CpuKernels::linear_int6, &CpuKernels::quantize_rows_int6},
     {"int4", WeightFormat::kInt4, &CpuKernels::linear_int4, &CpuKernels::quantize_rows_int4},
     {"int4q", WeightFormat::kInt4q, &CpuKernels::linear_int4q, &CpuKernels::quantize_rows_int4q},
 };
