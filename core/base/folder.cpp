@@ -81,6 +81,17 @@ bool Folder::has(std::string_view name) const {
   return real.is_ok() && fs::is_regular_file(*real, error);
 }
 
+std::vector<std::string> Folder::files() const {
+  std::vector<std::string> out;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(real_, error)) {
+    std::string name = entry.path().filename().string();
+    if (has(name)) out.push_back(std::move(name));
+  }
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
 Result<std::string> Folder::read(std::string_view name, uint64_t max_bytes) const {
   DVT_TRY(const std::shared_ptr<File> file, open_file(name));
   return file->read_all(max_bytes);

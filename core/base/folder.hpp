@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/base/files.hpp"
 #include "core/base/status.hpp"
@@ -30,6 +31,8 @@ class Folder {
   ///         outside. kIo: absent or not readable.
   Result<std::shared_ptr<File>> open_file(std::string_view name) const;
   bool has(std::string_view name) const;
+  /// The files right in this folder, sorted by name; those that open_file() refuses are left out.
+  std::vector<std::string> files() const;
   Result<std::string> read(std::string_view name, uint64_t max_bytes = uint64_t{1} << 30) const;
 
  private:

@@ -1,6 +1,7 @@
 #include "core/model/checkpoint.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
 
 namespace dovetail::core {
@@ -62,6 +63,15 @@ Result<TensorInfo> info_of(const dvt_tensor& t, const std::string& format_name) 
   }
   if (!plain_bytes("u8", info.shape))
     return bad_tensor(info, "has a shape whose size overflows 64 bits");
+  info.paired_rows = t.paired_rows;
+  const bool are_pairs =
+      t.paired_rows == 0 ||
+      (t.paired_rows > 0 && t.paired_rows % 2 == 0 && t.ndim > 0 && t.shape[0] > 0 &&
+       t.shape[0] % t.paired_rows == 0 && t.bytes % static_cast<uint64_t>(t.shape[0]) == 0);
+  if (!are_pairs)
+    return bad_tensor(info,
+                      "has rows in pairs within runs of " + std::to_string(t.paired_rows) +
+                          ", expected runs of an even number that its rows are a multiple of");
   DVT_TRY(const std::span<const std::byte> mapped, file->map());
   info.bytes = mapped.subspan(t.offset, t.bytes);
   return info;
@@ -75,6 +85,24 @@ std::optional<uint64_t> plain_bytes(std::string_view format, const std::vector<i
   for (int64_t d : shape)
     if (d < 0 || __builtin_mul_overflow(n, static_cast<uint64_t>(d), &n)) return std::nullopt;
   return n;
+}
+
+void copy_rows(const TensorInfo& tensor, int64_t first, int64_t n, std::byte* out) {
+  if (n == 0) return;
+  const uint64_t row_bytes = tensor.bytes.size() / static_cast<uint64_t>(tensor.shape[0]);
+  const auto stored = [&](int64_t row) {
+    return tensor.bytes.data() + static_cast<uint64_t>(row) * row_bytes;
+  };
+  if (tensor.paired_rows == 0) {
+    std::memcpy(out, stored(first), static_cast<uint64_t>(n) * row_bytes);
+    return;
+  }
+  const int64_t half = tensor.paired_rows / 2;
+  for (int64_t row = first; row < first + n; ++row, out += row_bytes) {
+    const int64_t in_run = row % tensor.paired_rows;
+    const int64_t place = in_run < half ? 2 * in_run : 2 * (in_run - half) + 1;
+    std::memcpy(out, stored(row - in_run + place), row_bytes);
+  }
 }
 
 std::string samples(std::span<const std::byte> bytes) {
@@ -132,7 +160,9 @@ Result<std::unique_ptr<Checkpoint>> Checkpoint::open(const std::string& path,
   std::string tried;
   const LoadedPlugin* best = nullptr;
   uint32_t best_score = 0;
+  constexpr uint32_t kSure = 100;
   for (const std::string& name : formats) {
+    if (best_score == kSure) break;  // so that nobody needs the plugins after it
     DVT_TRY(LoadedPlugin * plugin, plugins.load("format", name));
     const auto* format = plugin->interface<dvt_format_v1>("dovetail.format/1");
     if (!format)
@@ -151,7 +181,7 @@ Result<std::unique_ptr<Checkpoint>> Checkpoint::open(const std::string& path,
     if (is_file) return unsupported(what);
     return io_error(what +
                     " (a folder needs model.safetensors, or model.safetensors.index.json with its "
-                    "shards); download incomplete?");
+                    "shards, or a .gguf file); download incomplete?");
   }
   CallFrame call;
   DVT_TRY(call.check(checkpoint->format_->open(best->self, call.get(), &in, &checkpoint->reader_)));

@@ -30,6 +30,7 @@ struct TensorInfo {
   std::span<const std::byte> bytes;  // mapped
   const File* source = nullptr;      // the mapped file; lives as long as the checkpoint
   uint64_t offset = 0;               // of the bytes in it
+  int64_t paired_rows = 0;           // how rows are ordered: see dvt_tensor
 };
 
 class Checkpoint {
@@ -75,6 +76,9 @@ class Checkpoint {
 /// 64 bytes at each of a few places of a tensor, its begin and its end among them: as good as never the same in
 /// two tensors that differ.
 std::string samples(std::span<const std::byte> bytes);
+
+/// Rows [first, first + n) of the first dimension to `out`, in order.
+void copy_rows(const TensorInfo& tensor, int64_t first, int64_t n, std::byte* out);
 
 /// Bytes of n elements of a plain format, or nothing for a block format.
 std::optional<uint64_t> plain_bytes(std::string_view format, const std::vector<int64_t>& shape);

@@ -118,7 +118,13 @@ class Writing {
     return Status::ok();
   }
   Status as_stored(const Item& item, FileWriter& out) {
-    const std::span<const std::byte> bytes = model_.weights().planned(item.weight).source.bytes;
+    const TensorInfo& source = model_.weights().planned(item.weight).source;
+    const std::span<const std::byte> bytes = source.bytes;
+    if (source.paired_rows > 0) {  // in order: nothing else says how they lie
+      piece_.resize(bytes.size());
+      copy_rows(source, 0, source.shape[0], piece_.data());
+      return write(piece_, out);
+    }
     for (size_t at = 0; at < bytes.size(); at += kPieceBytes)
       DVT_TRY(write(bytes.subspan(at, std::min<size_t>(kPieceBytes, bytes.size() - at)), out));
     return Status::ok();

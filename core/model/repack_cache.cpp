@@ -78,6 +78,7 @@ void RepackCache::open(const std::vector<Item>& items, const fs::path& backend) 
       text += " " + t->format + " " + std::to_string(t->offset) + " " +
               std::to_string(t->bytes.size()) + " ";
       if (t->source) text += t->source->version();
+      if (t->paired_rows > 0) text += " pairs " + std::to_string(t->paired_rows) + " ";
       text += samples(t->bytes);
     }
     text += "\n";

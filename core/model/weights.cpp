@@ -103,7 +103,7 @@ Status Weights::plan(const Graph& graph, const Checkpoint& checkpoint, const Wei
   for (size_t i = 0; i < plans_.size(); ++i) {
     if (plans_[i].how == DVT_PLAN_KEEP) {
       DVT_TRY(check_kept(i));
-      (is_aligned(i) ? mapped_bytes_ : packed_bytes_) += sources_[i]->bytes.size();
+      (is_in_place(i) ? mapped_bytes_ : packed_bytes_) += sources_[i]->bytes.size();
     } else if (i == 0 || plans_[i].group != plans_[i - 1].group || plans_[i].how == DVT_PLAN_PUT) {
       packed_bytes_ += plans_[i].bytes;
     }
@@ -146,7 +146,7 @@ Status Weights::pack_group(size_t i, size_t end, const dvt_backend_v1& backend, 
   std::vector<dvt_bytes> bytes;
   std::vector<Buffer> copies;
   for (size_t k = i; k < end; ++k) {
-    DVT_TRY(const std::span<const std::byte> source, aligned_source(k, copies));
+    DVT_TRY(const std::span<const std::byte> source, ordered_source(k, copies));
     bytes.push_back({source.data(), source.size()});
   }
   DVT_TRY(call.check(backend.pack(context, call, &uses_[i], bytes.data(), bytes.size(),
@@ -168,7 +168,7 @@ Status Weights::load(const dvt_backend_v1& backend, void* context, const RepackC
     const dvt_weight_plan& plan = plans_[i];
     const std::string name(text_of(uses_[i].name));
     if (plan.how == DVT_PLAN_KEEP) {
-      DVT_TRY(const std::span<const std::byte> bytes, aligned_source(i, buffers_));
+      DVT_TRY(const std::span<const std::byte> bytes, ordered_source(i, buffers_));
       DVT_TRY(call.check(backend.bind(context, call, &uses_[i], end - i, &plan, bytes.data()))
                   .in(name));
       done += sources_[i]->bytes.size();
@@ -185,7 +185,7 @@ Status Weights::load(const dvt_backend_v1& backend, void* context, const RepackC
     } else if (plan.how == DVT_PLAN_PUT && DVT_HAS(table, put)) {
       for (size_t k = i; k < end; ++k) {
         std::vector<Buffer> copies;
-        DVT_TRY(const std::span<const std::byte> source, aligned_source(k, copies));
+        DVT_TRY(const std::span<const std::byte> source, ordered_source(k, copies));
         DVT_TRY(call.check(backend.put(context, call, uses_[k].name, 0,
                                        {source.data(), source.size()}, 1))
                     .in(name));
@@ -212,8 +212,9 @@ Status Weights::pack_rows(size_t i, int64_t row0, int64_t n, const dvt_backend_v
   std::span<const std::byte> rows =
       stored.subspan(static_cast<uint64_t>(row0) * row_bytes, static_cast<uint64_t>(n) * row_bytes);
   std::vector<std::byte> copy;
-  if (!is_aligned(i)) {
-    copy.assign(rows.begin(), rows.end());
+  if (!is_in_place(i)) {
+    copy.resize(rows.size());
+    copy_rows(*sources_[i], row0, n, copy.data());
     rows = copy;
   }
   dvt_weight_use use = uses_[i];
@@ -236,7 +237,7 @@ std::string_view Weights::format_in_use(size_t i) const {
 std::string Weights::formats_text(bool mapped) const {
   std::map<std::string_view, size_t> counts;
   for (size_t i = 0; i < uses_.size(); ++i)
-    if ((plans_[i].how == DVT_PLAN_KEEP && is_aligned(i)) == mapped) ++counts[format_in_use(i)];
+    if ((plans_[i].how == DVT_PLAN_KEEP && is_in_place(i)) == mapped) ++counts[format_in_use(i)];
   std::string out;
   for (const auto& [format, n] : counts)
     out += (out.empty() ? "" : ", ") + std::to_string(n) + " of " + std::string(format);
@@ -259,19 +260,23 @@ Result<Weights::Buffer> Weights::make_buffer(const dvt_weight_use& use, uint64_t
   return buffer;
 }
 
-bool Weights::is_aligned(size_t i) const {
+bool Weights::is_in_place(size_t i) const {
   const uint64_t align =
       std::max<uint64_t>({1, plans_[i].how == DVT_PLAN_KEEP ? plans_[i].align : 1,
                           plain_bytes(text_of(uses_[i].stored), {1}).value_or(1)});
-  return reinterpret_cast<uintptr_t>(sources_[i]->bytes.data()) % align == 0;
+  return sources_[i]->paired_rows == 0 &&
+         reinterpret_cast<uintptr_t>(sources_[i]->bytes.data()) % align == 0;
 }
 
-Result<std::span<const std::byte>> Weights::aligned_source(size_t i,
+Result<std::span<const std::byte>> Weights::ordered_source(size_t i,
                                                            std::vector<Buffer>& copies) const {
   const std::span<const std::byte> stored = sources_[i]->bytes;
-  if (is_aligned(i)) return stored;
+  if (is_in_place(i)) return stored;
   DVT_TRY(Buffer copy, make_buffer(uses_[i], stored.size(), plans_[i].align));
-  std::copy(stored.begin(), stored.end(), copy.get());
+  if (sources_[i]->paired_rows == 0)
+    std::copy(stored.begin(), stored.end(), copy.get());
+  else
+    copy_rows(*sources_[i], 0, sources_[i]->shape[0], copy.get());
   copies.push_back(std::move(copy));
   return std::span<const std::byte>(copies.back().get(), stored.size());
 }
@@ -297,7 +302,7 @@ std::vector<Promotion::Range> Weights::streamed(const RepackCache& cache) const 
       ++n_packed;
     }
   for (size_t i = 0; i < uses_.size(); ++i)
-    if (plans_[i].how == DVT_PLAN_KEEP && is_aligned(i) && (uses_[i].access & DVT_ACCESS_DENSE))
+    if (plans_[i].how == DVT_PLAN_KEEP && is_in_place(i) && (uses_[i].access & DVT_ACCESS_DENSE))
       ranges.push_back({sources_[i]->source, sources_[i]->offset, sources_[i]->bytes.size()});
   std::sort(ranges.begin(), ranges.end(), [](const auto& a, const auto& b) {
     return std::pair(a.file, a.offset) < std::pair(b.file, b.offset);

@@ -86,10 +86,11 @@ class Weights {
   Status pack_group(size_t i, size_t end, const dvt_backend_v1& backend, void* context,
                     CallFrame& call);
   static Result<Buffer> make_buffer(const dvt_weight_use& use, uint64_t bytes, uint64_t align);
-  /// Whether the stored tensor begins at a multiple of its elements' size; files need not keep to that.
-  bool is_aligned(size_t i) const;
-  /// The stored bytes at such a place: a copy in `copies` if need be.
-  Result<std::span<const std::byte>> aligned_source(size_t i, std::vector<Buffer>& copies) const;
+  /// Whether the stored tensor can be read where it lies: its rows are in order, and it begins at a multiple of
+  /// its elements' size; files need not keep to that.
+  bool is_in_place(size_t i) const;
+  /// The stored bytes, or a copy in `copies` that can be read so.
+  Result<std::span<const std::byte>> ordered_source(size_t i, std::vector<Buffer>& copies) const;
 
   std::vector<dvt_weight_use> uses_;
   std::vector<dvt_weight_plan> plans_;

@@ -32,6 +32,12 @@ Result<dvt_file> HostScope::open_file(std::string_view name) {
   return handle;
 }
 
+const std::vector<std::string>& HostScope::files() {
+  const std::lock_guard lock(mutex_);
+  if (!listing_) listing_ = folder_ ? folder_->files() : std::vector<std::string>();
+  return *listing_;
+}
+
 HostServices::HostServices(ThreadPool& pool) : pool_(pool) {
   offer("dovetail.ops/1", ops_.table());
 }

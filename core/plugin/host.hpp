@@ -68,6 +68,8 @@ class HostScope {
   dvt_file keep(std::shared_ptr<File> file);
   /// Opens a file of the folder; the same name again gives the same handle.
   Result<dvt_file> open_file(std::string_view name);
+  /// The folder's files (Folder::files), as they were when they were first asked for. Any thread.
+  const std::vector<std::string>& files();
 
   static HostScope* of(dvt_dir dir) { return named_by<HostScope>(dir); }
   static const File* file_of(dvt_file file) { return named_by<const File>(file); }
@@ -78,6 +80,7 @@ class HostScope {
   std::deque<Node> documents_;
   std::vector<std::shared_ptr<File>> files_;
   std::map<std::string, dvt_file, std::less<>> by_name_;
+  std::optional<std::vector<std::string>> listing_;
 };
 
 /// Memory that a plugin asked the host for.

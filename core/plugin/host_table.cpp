@@ -140,6 +140,17 @@ dvt_code dir_has(void*, dvt_dir dir, dvt_str name, uint32_t* yes) noexcept {
   });
 }
 
+dvt_code dir_file(void*, dvt_dir dir, uint64_t i, dvt_str* name) noexcept {
+  return guarded(nullptr, [&]() -> dvt_code {
+    *name = {};
+    if (dir == 0) return DVT_EINVAL;
+    const std::vector<std::string>& files = HostScope::of(dir)->files();
+    if (i >= files.size()) return DVT_EINVAL;
+    *name = abi_text(files[i]);
+    return DVT_OK;
+  });
+}
+
 dvt_code file_name(void*, dvt_file file, dvt_str* out) noexcept {
   if (file == 0) return DVT_EINVAL;
   *out = abi_text(HostScope::file_of(file)->name());
@@ -261,6 +272,7 @@ dvt_host_v1 HostTable::make(HostServices::Client* client) {
   t.team_barrier = [](void* self) noexcept { static_cast<Of*>(self)->host->pool().team_barrier(); };
   t.dir_open = dir_open;
   t.dir_has = dir_has;
+  t.dir_file = dir_file;
   t.file_name = file_name;
   t.file_size = file_size;
   t.file_read = file_read;

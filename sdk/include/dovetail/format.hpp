@@ -50,6 +50,15 @@ class Folder {
     const dvt_host_v1* h = host_.table();
     return handle_ != 0 && h->dir_has(h->self, handle_, to_abi(name), &yes) == DVT_OK && yes != 0;
   }
+  /// Of the files right in it, sorted.
+  std::vector<std::string> names() const {
+    std::vector<std::string> out;
+    const dvt_host_v1* h = host_.table();
+    for (dvt_str name{};
+         handle_ != 0 && h->dir_file(h->self, handle_, out.size(), &name) == DVT_OK;)
+      out.emplace_back(to_view(name));
+    return out;
+  }
   File open(Call call, std::string_view name) const {
     dvt_file out = 0;
     const dvt_host_v1* h = host_.table();

@@ -102,6 +102,23 @@ TEST_F(HostTest, ParsesJsonForPluginsUntilTheyReleaseIt) {
   EXPECT_EQ(doc, 0u);
 }
 
+TEST_F(HostTest, ListsFilesOfTheFolderInOrder) {
+  std::ofstream(dir_ / "b.bin") << "b";
+  std::ofstream(dir_ / "a.bin") << "a";
+  std::filesystem::create_directory(dir_ / "folder");
+  std::filesystem::create_symlink("/etc/passwd", dir_ / "outside");
+  std::filesystem::create_symlink("a.bin", dir_ / "c.bin");
+  Result<Folder> folder = Folder::open(dir_);
+  ASSERT_TRUE(folder);
+  HostScope scope(std::move(*folder));
+  std::string names;
+  dvt_str name{};
+  for (uint64_t i = 0; host_->dir_file(host_->self, scope.dir(), i, &name) == DVT_OK; ++i)
+    names += std::string(text_of(name)) + " ";
+  EXPECT_EQ(names, "a.bin b.bin c.bin ");
+  EXPECT_EQ(host_->dir_file(host_->self, 0, 0, &name), DVT_EINVAL);
+}
+
 TEST_F(HostTest, OpensFilesOfTheFolderAndNoOthers) {
   std::ofstream(dir_ / "a.bin") << "0123456789";
   Result<Folder> folder = Folder::open(dir_);

@@ -27,6 +27,10 @@ typedef struct dvt_tensor {
   int64_t shape[DVT_MAX_DIMS]; /* of the numbers, also where the bytes are in blocks */
   dvt_file file;
   uint64_t offset, bytes; /* in that file */
+  /* 0: rows (of the first dimension) are stored in order. n, even: in each run of n rows the one stored at
+   * 2 i is row i and the one at 2 i + 1 is row n / 2 + i: heads made for a rotary embedding of neighbours. The
+   * host puts them in order. */
+  int64_t paired_rows;
 } dvt_tensor;
 
 /* Gets the files of a checkpoint that is written. */

@@ -74,6 +74,10 @@ typedef struct dvt_host_v1 {
 
   /* The rest by name: "dovetail.ops/1" (ops.h), drafts, tracing. Null when there is none. [any] */
   const void* (*get_interface)(void* self, dvt_str name) DVT_NX;
+
+  /* The i-th file right in the folder, in the order of names; DVT_EINVAL past the last one. Valid as long as
+   * the folder. [any] */
+  dvt_code (*dir_file)(void* self, dvt_dir, uint64_t i, dvt_str* name) DVT_NX;
 } dvt_host_v1;
 
 #ifdef __cplusplus
