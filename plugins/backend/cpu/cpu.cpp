@@ -43,6 +43,7 @@ class Cpu : public HostBackend {
 
   dvt_weight_plan plan(const dvt_weight_use& use) const {
     if (const auto format = stored_format(use)) return plan_stored(use, *format);
+    if (expanded_format(use)) return plan_expanded(use);
     if (const auto format = format_to_pack(use)) return plan_packed(use, *format);
     dvt_weight_use as_stored = use;  // a vector, or rows that are no whole blocks
     if (find_weight_format(to_view(use.wanted))) as_stored.wanted = {};
@@ -50,7 +51,9 @@ class Cpu : public HostBackend {
   }
   void pack(std::span<const dvt_weight_use> uses, std::span<const dvt_bytes> sources, void* dst,
             uint64_t bytes, Call call) const {
-    if (const auto format = format_to_pack(uses[0]))
+    if (const kernels::GgufFormat* stored = expanded_format(uses[0]))
+      expand(host_, *stored, uses[0], sources[0], dst, call);
+    else if (const auto format = format_to_pack(uses[0]))
       pack_matrix(host_, kernels_, *format, uses[0], sources[0], dst, call);
     else
       HostBackend::pack(uses, sources, dst, bytes, call);

@@ -80,6 +80,47 @@ dvt_weight_plan plan_packed(const dvt_weight_use& use, WeightFormat format) {
           literal(kernels::kPackedFormatNames[static_cast<int>(format)])};
 }
 
+const kernels::GgufFormat* expanded_format(const dvt_weight_use& use) {
+  const kernels::GgufFormat* format = kernels::find_gguf_format(to_view(use.stored));
+  if (format && (use.ndim == 0 || use.shape[use.ndim - 1] % format->block_len != 0))
+    throw Error("is stored as " + std::string(format->name) +
+                    ", expected rows of whole blocks of " + std::to_string(format->block_len),
+                DVT_EFORMAT, std::string(to_view(use.name)));
+  return format;
+}
+
+dvt_weight_plan plan_expanded(const dvt_weight_use& use) {
+  constexpr uint64_t kLayout = 0x200;  // float32
+  return {sizeof(dvt_weight_plan),          DVT_PLAN_PACK, 0, 64,
+          elements_of(use) * sizeof(float), kLayout,       {}};
+}
+
+void expand(const Host& host, const kernels::GgufFormat& format, const dvt_weight_use& use,
+            dvt_bytes source, void* dst, Call call) {
+  struct Job {
+    const kernels::GgufFormat& format;
+    const uint8_t* source;
+    float* dst;
+    int64_t n_blocks;
+  } job{format, static_cast<const uint8_t*>(source.p), static_cast<float*>(dst),
+        static_cast<int64_t>(elements_of(use)) / format.block_len};
+  const auto need = static_cast<uint64_t>(job.n_blocks * format.block_bytes);
+  if (source.n != need)
+    throw Error("has " + std::to_string(source.n) + " bytes, its shape and format " + format.name +
+                    " need " + std::to_string(need),
+                DVT_EFORMAT);
+  const dvt_host_v1* h = host.table();
+  call.check(h->team_run(
+      h->self, call.frame(),
+      [](void* arg, uint32_t lane, uint32_t n) noexcept {
+        const Job& j = *static_cast<Job*>(arg);
+        const auto [begin, end] = Lane{lane, n}.range(j.n_blocks);
+        j.format.unpack(j.dst + begin * j.format.block_len, j.source + begin * j.format.block_bytes,
+                        end - begin);
+      },
+      &job));
+}
+
 PackedKernels packed_kernels(const kernels::CpuKernels& k, WeightFormat format) {
   switch (format) {
     case WeightFormat::kInt8:

@@ -5,6 +5,7 @@
 #include <dovetail/host_backend.hpp>
 
 #include <kernels/cpu.hpp>
+#include <kernels/gguf_blocks.hpp>
 
 #include <optional>
 #include <string_view>
@@ -29,6 +30,16 @@ std::optional<kernels::WeightFormat> format_of(const dvt_weight_use& use);
 /// Read where it lies in the file; packed.
 dvt_weight_plan plan_stored(const dvt_weight_use& use, kernels::WeightFormat format);
 dvt_weight_plan plan_packed(const dvt_weight_use& use, kernels::WeightFormat format);
+
+/// The block format of GGUF that a use is stored in and expanded from when the model is loaded; null for any other.
+/// errors  DVT_EFORMAT: its rows are no whole blocks.
+const kernels::GgufFormat* expanded_format(const dvt_weight_use& use);
+/// As float32.
+dvt_weight_plan plan_expanded(const dvt_weight_use& use);
+/// Expands on all lanes of the host.
+/// errors  DVT_EFORMAT: the source is not as long as its shape and format say.
+void expand(const Host& host, const kernels::GgufFormat& format, const dvt_weight_use& use,
+            dvt_bytes source, void* dst, Call call);
 
 /// The kernels of a format.
 struct PackedKernels {

@@ -1,6 +1,6 @@
 // The reference backend: float32 loops on one lane. Slow on purpose; what others are compared with.
 // Weights wanted in a block format are quantised and go back to float32, and so do those that are
-// stored in one: the numbers that fast backends compute with.
+// stored in one, GGUF's among them: the numbers that fast backends compute with.
 #include <dovetail/host_backend.hpp>
 
 #include <chrono>
@@ -9,6 +9,7 @@
 
 #include <kernels/argmax.hpp>
 #include <kernels/convert.hpp>
+#include <kernels/gguf_blocks.hpp>
 #include <kernels/read_stream.hpp>
 #include <kernels/weight_formats.hpp>
 
@@ -49,6 +50,9 @@ class Reference : public HostBackend {
   }
 
   dvt_weight_plan plan(const dvt_weight_use& use) const {
+    if (gguf_format(use))
+      return {sizeof(dvt_weight_plan),          DVT_PLAN_PACK, 0, 64,
+              elements_of(use) * sizeof(float), kGgufLayout,   {}};
     const BlockFormat *stored = stored_format(use), *wanted = wanted_format(use);
     if (stored)
       return {sizeof(dvt_weight_plan),          DVT_PLAN_PACK,      0, 64,
@@ -67,11 +71,13 @@ class Reference : public HostBackend {
             uint64_t bytes, Call call) const {
     const dvt_weight_use& use = uses[0];
     float* const out = static_cast<float*>(dst);
+    if (const kernels::GgufFormat* stored = gguf_format(use)) {
+      const uint64_t n = elements_of(use) / static_cast<uint64_t>(stored->block_len);
+      check_size(sources[0], n * static_cast<uint64_t>(stored->block_bytes), stored->name);
+      return stored->unpack(out, sources[0].p, static_cast<int64_t>(n));
+    }
     if (const BlockFormat* stored = stored_format(use)) {
-      if (sources[0].n != packed_size(*stored, use))
-        throw Error("has " + std::to_string(sources[0].n) + " bytes, its shape and format " +
-                        stored->stored + " need " + std::to_string(packed_size(*stored, use)),
-                    DVT_EFORMAT);
+      check_size(sources[0], packed_size(*stored, use), stored->stored);
       return unpack(*stored, use, sources[0].p, out);
     }
     const BlockFormat* wanted = wanted_format(use);
@@ -101,6 +107,22 @@ class Reference : public HostBackend {
   }
 
  private:
+  static constexpr uint64_t kGgufLayout = 0x200;  // float32 of them
+
+  static const kernels::GgufFormat* gguf_format(const dvt_weight_use& use) {
+    const kernels::GgufFormat* format = kernels::find_gguf_format(to_view(use.stored));
+    if (format && (use.ndim == 0 || use.shape[use.ndim - 1] % format->block_len != 0))
+      throw Error("is stored as " + std::string(format->name) +
+                      ", expected rows of whole blocks of " + std::to_string(format->block_len),
+                  DVT_EFORMAT, std::string(to_view(use.name)));
+    return format;
+  }
+  static void check_size(dvt_bytes source, uint64_t need, const char* format) {
+    if (source.n != need)
+      throw Error("has " + std::to_string(source.n) + " bytes, its shape and format " + format +
+                      " need " + std::to_string(need),
+                  DVT_EFORMAT);
+  }
   static const BlockFormat* wanted_format(const dvt_weight_use& use) {
     for (const BlockFormat& f : kBlockFormats)
       if (to_view(use.wanted) == f.name) return &f;
