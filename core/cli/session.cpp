@@ -61,12 +61,21 @@ Status check_stop_ids(const Runtime& runtime, const Model& model) {
   return Status::ok();
 }
 
+bool holds_gguf(const fs::path& folder) {
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error))
+    if (entry.path().extension() == ".gguf") return true;
+  return false;
+}
+
 }  // namespace
 
 bool names_a_config(const std::string& text) {
   std::error_code error;
   const fs::path path(text);
-  if (fs::is_directory(path, error) && fs::exists(path / "config.json", error)) return true;
+  if (fs::is_directory(path, error) &&
+      (fs::exists(path / "config.json", error) || holds_gguf(path)))
+    return true;
   const bool is_named_so = ends_with_any(text, {".yaml", ".yml", ".gguf", ".safetensors"});
   const bool is_below_a_folder =
       path.has_parent_path() && fs::is_directory(path.parent_path(), error);

@@ -32,17 +32,53 @@ Result<std::string> default_plugin(const std::string& program) {
 // A tokenizer alone, without the model it belongs to.
 struct OpenTokenizer {
   std::unique_ptr<Runtime> runtime;
-  std::unique_ptr<HostScope> scope;
+  std::unique_ptr<HostScope> scope;        // of a tokenizer.json
+  std::unique_ptr<Checkpoint> checkpoint;  // of one inside a model's file
   std::unique_ptr<Tokenizer> tokenizer;
 };
 
-// `where` is a folder with tokenizer.json, that file, or a config whose checkpoint has one.
+bool has_tokenizer_json(const fs::path& where) {
+  std::error_code error;
+  return fs::is_directory(where, error) ? fs::exists(where / "tokenizer.json", error)
+                                        : where.extension() == ".json";
+}
+
+// The document of tokenizer.json, in that file or in one of a model.
+Result<const Node*> read_definition(const fs::path& where, OpenTokenizer& out) {
+  const bool is_of_a_model = out.runtime->settings().model.path == where.string();
+  if (is_of_a_model && !has_tokenizer_json(where)) {
+    const Settings::Model& model = out.runtime->settings().model;
+    DVT_TRY(out.checkpoint, Checkpoint::open(model.path, model.formats, out.runtime->plugins()));
+    DVT_TRY(const Node* definition, out.checkpoint->document("tokenizer"));
+    if (!definition) return bad_format(model.path + ": has no tokenizer; tokenizer.path names one");
+    return definition;
+  }
+  std::string file = "tokenizer.json";
+  fs::path folder = where;
+  std::error_code error;
+  if (fs::is_regular_file(folder, error)) {
+    file = folder.filename().string();
+    folder = folder.has_parent_path() ? folder.parent_path() : fs::path(".");
+  }
+  DVT_TRY(Folder opened, Folder::open(folder));
+  out.scope = std::make_unique<HostScope>(std::move(opened));
+  DVT_TRY(const std::string text, out.scope->folder()->read(file));
+  DVT_TRY(Node definition, parse_json(text, (folder / file).string()));
+  return doc_node(out.scope->keep(std::move(definition)));
+}
+
+// `where` is a folder with tokenizer.json, that file, a model's file with a tokenizer in it or its folder, or a
+// config whose checkpoint has one.
 Result<OpenTokenizer> open_tokenizer(const std::string& program, const std::string& where) {
   OpenTokenizer out;
   fs::path folder = where;
   std::string plugin_name;
   Node params = Node::make_map();
-  if (where.ends_with(".yaml") || where.ends_with(".yml")) {
+  std::error_code error;
+  const bool is_gguf = where.ends_with(".gguf") ||  // or a folder of nothing else
+                       (fs::is_directory(where, error) && !has_tokenizer_json(where) &&
+                        !fs::exists(folder / "config.json", error) && names_a_config(where));
+  if (where.ends_with(".yaml") || where.ends_with(".yml") || is_gguf) {
     ModelOptions options;
     options.config = where;
     DVT_TRY(out.runtime, Runtime::open(program, options));
@@ -54,23 +90,14 @@ Result<OpenTokenizer> open_tokenizer(const std::string& program, const std::stri
     DVT_TRY(out.runtime, Runtime::open_plugins_only(program));
     DVT_TRY(plugin_name, default_plugin(program));
   }
-  std::string file = "tokenizer.json";
-  std::error_code error;
-  if (fs::is_regular_file(folder, error)) {
-    file = folder.filename().string();
-    folder = folder.has_parent_path() ? folder.parent_path() : fs::path(".");
-  }
-  DVT_TRY(Folder opened, Folder::open(folder));
-  out.scope = std::make_unique<HostScope>(std::move(opened));
-  DVT_TRY(const std::string text, out.scope->folder()->read(file));
-  DVT_TRY(Node definition, parse_json(text, (folder / file).string()));
-  const Node* kept = doc_node(out.scope->keep(std::move(definition)));
+  DVT_TRY(const Node* definition, read_definition(folder, out));
   DVT_TRY(LoadedPlugin * plugin, out.runtime->plugins().load("tokenizer", plugin_name));
   const auto* table = plugin->interface<dvt_tokenizer_v1>("dovetail.tokenizer/1");
   if (!table)
     return unsupported("plugin \"" + plugin_name + "\" has no interface dovetail.tokenizer/1");
-  DVT_TRY(out.tokenizer,
-          Tokenizer::open(table, plugin->self, *kept, out.scope->dir(), std::move(params)));
+  DVT_TRY(out.tokenizer, Tokenizer::open(table, plugin->self, *definition,
+                                         out.checkpoint ? out.checkpoint->dir() : out.scope->dir(),
+                                         std::move(params)));
   return out;
 }
 
@@ -261,8 +288,9 @@ void add_text_commands(Cli& cli) {
       "text", o->text,
       "the text, taken as it is (\\n stays two characters); absent: standard input");
   command
-      ->add_option("--tokenizer", o->tokenizer,
-                   "folder with tokenizer.json (a checkpoint's), that file, or a YAML config")
+      ->add_option(
+          "--tokenizer", o->tokenizer,
+          "folder with tokenizer.json (a checkpoint's), that file, a .gguf file, or a YAML config")
       ->required();
   command->add_flag("--special", o->special,
                     "special tokens spelled out in the text count as such");

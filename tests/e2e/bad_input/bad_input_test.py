@@ -491,11 +491,12 @@ class Checkpoints(BadInput):
             self.assertRegex(result.stderr.decode(), f'^warning: model: .*{file}:1:[0-9]+: "eos_token_id" has {words}, '
                                                      "expected ids of the vocabulary of 160: no text ends there\n$")
 
-    def test_a_format_that_no_plugin_reads_is_named(self):  # B032 to B035: there is no GGUF reader yet
-        for data in (b"GGUF\3\0\0\0" + bytes(16), b"FUGG", b""):
-            (self.folder / "m.gguf").write_bytes(data)
-            for command in (["run", "m.gguf", "hi"], ["plan", "m.gguf"], ["logits", "m.gguf", "--ids", "1", "-o", "o"]):
-                self.bad(UNSUPPORTED, command, "m.gguf", "safetensors")
+    def test_a_format_that_no_plugin_reads_is_named(self):
+        for data in (b"PK\3\4" + bytes(16), b"FUGG", b""):
+            (self.folder / "m.bin").write_bytes(data)
+            (self.folder / "c.yaml").write_text("dovetail: 1\nmodel: {path: m.bin}\n")
+            for command in (["run", "c.yaml", "hi"], ["plan", "c.yaml"], ["logits", "c.yaml", "--ids", "1", "-o", "o"]):
+                self.bad(UNSUPPORTED, command, "m.bin", "safetensors, gguf")
 
     def test_a_folder_without_its_parts_is_refused(self):
         (self.checkpoint() / "config.json").unlink()
