@@ -4,6 +4,7 @@
 
 #include <kernels/attend.hpp>
 #include <kernels/linear.hpp>
+#include <kernels/linear_gguf.hpp>
 #include <kernels/linear_quantized.hpp>
 #include <kernels/pointwise.hpp>
 #include <kernels/read_stream.hpp>
@@ -26,6 +27,14 @@ LinearQuantizedFn linear_int4q;
 LinearQuantizedFn linear_add_int4q;
 LinearQuantizedFn linear_int6;
 LinearQuantizedFn linear_add_int6;
+LinearQuantizedFn linear_q4_0;
+LinearQuantizedFn linear_add_q4_0;
+LinearQuantizedFn linear_q8_0;
+LinearQuantizedFn linear_add_q8_0;
+LinearQuantizedFn linear_q4_k;
+LinearQuantizedFn linear_add_q4_k;
+LinearQuantizedFn linear_q6_k;
+LinearQuantizedFn linear_add_q6_k;
 AttendF32Fn attend_f32;
 AttendBf16Fn attend_bf16;
 AttendInt8Fn attend_int8;

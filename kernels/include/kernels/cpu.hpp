@@ -10,6 +10,7 @@
 #include <kernels/gather_rows.hpp>
 #include <kernels/kv_cache.hpp>
 #include <kernels/linear.hpp>
+#include <kernels/linear_gguf.hpp>
 #include <kernels/linear_quantized.hpp>
 #include <kernels/pointwise.hpp>
 #include <kernels/read_stream.hpp>
@@ -49,6 +50,14 @@ struct CpuKernels {
   LinearQuantizedFn* linear_add_int4q;
   LinearQuantizedFn* linear_int6;
   LinearQuantizedFn* linear_add_int6;
+  LinearQuantizedFn* linear_q4_0;
+  LinearQuantizedFn* linear_add_q4_0;
+  LinearQuantizedFn* linear_q8_0;
+  LinearQuantizedFn* linear_add_q8_0;
+  LinearQuantizedFn* linear_q4_k;
+  LinearQuantizedFn* linear_add_q4_k;
+  LinearQuantizedFn* linear_q6_k;
+  LinearQuantizedFn* linear_add_q6_k;
   QuantizeRowsFn* quantize_rows_int8;
   QuantizeRowsFn* quantize_rows_int4;
   QuantizeRowsFn* quantize_rows_int4q;
