@@ -43,6 +43,7 @@ class Cpu : public HostBackend {
 
   dvt_weight_plan plan(const dvt_weight_use& use) const {
     if (const auto format = stored_format(use)) return plan_stored(use, *format);
+    if (const auto format = gguf_format_to_pack(use)) return plan_gguf(use, *format);
     if (expanded_format(use)) return plan_expanded(use);
     if (const auto format = format_to_pack(use)) return plan_packed(use, *format);
     dvt_weight_use as_stored = use;  // a vector, or rows that are no whole blocks
@@ -51,7 +52,9 @@ class Cpu : public HostBackend {
   }
   void pack(std::span<const dvt_weight_use> uses, std::span<const dvt_bytes> sources, void* dst,
             uint64_t bytes, Call call) const {
-    if (const kernels::GgufFormat* stored = expanded_format(uses[0]))
+    if (const auto packed = gguf_format_to_pack(uses[0]))
+      pack_gguf(host_, *packed, uses[0], sources[0], dst, call);
+    else if (const kernels::GgufFormat* stored = expanded_format(uses[0]))
       expand(host_, *stored, uses[0], sources[0], dst, call);
     else if (const auto format = format_to_pack(uses[0]))
       pack_matrix(host_, kernels_, *format, uses[0], sources[0], dst, call);
@@ -60,8 +63,11 @@ class Cpu : public HostBackend {
   }
   void bind(std::span<const dvt_weight_use> uses, const dvt_weight_plan& plan, const void* p) {
     HostBackend::bind(uses, plan, p);
-    if (const auto format = format_of(uses[0]))
-      weights_[std::string(to_view(uses[0].name))].dtype = packed_dtype(*format);
+    HostWeight& weight = weights_[std::string(to_view(uses[0].name))];
+    if (const auto gguf = gguf_format_to_pack(uses[0]))
+      weight.dtype = packed_dtype(*gguf);
+    else if (const auto format = format_of(uses[0]))
+      weight.dtype = packed_dtype(*format);
   }
 
   StateEstimate estimate(const dvt_graph* graph, const dvt_compile_options& options,

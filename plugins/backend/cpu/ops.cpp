@@ -31,8 +31,8 @@ const kernels::F16* f16(const Array& a) {
 void run_embed(const NodeRun& n, Lane lane, uint32_t) {
   const Array &ids = n.in[0], &table = n.in[1], &out = n.out[0];
   const auto [begin, end] = lane.range(ids.size());
-  if (const auto format = packed_format(table.dtype)) {
-    const PackedKernels packed = packed_kernels(k(n), *format);
+  if (is_packed(table.dtype)) {
+    const PackedKernels packed = packed_kernels(k(n), table.dtype);
     for (int64_t i = begin; i < end; ++i)
       packed.unpack_row(out.f32() + i * table.last(), table.data, ids.i32()[i], table.dim[0],
                         table.last());
@@ -70,7 +70,7 @@ void multiply(const NodeRun& n, Lane lane, Lane::Range columns, bool adds) {
 }
 void multiply_packed(const NodeRun& n, Lane lane, Lane::Range columns, bool adds) {
   const Array &xq = n.in[0], &w = n.in[1], &y = n.out[0];
-  const PackedKernels packed = packed_kernels(k(n), *packed_format(w.dtype));
+  const PackedKernels packed = packed_kernels(k(n), w.dtype);
   (adds ? packed.linear_add : packed.linear)(y.f32(), w.dim[0], xq.at(lane), w.data, xq.rows(),
                                              w.dim[0], w.dim[1], columns.begin, columns.end);
 }

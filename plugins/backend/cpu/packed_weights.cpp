@@ -8,9 +8,10 @@
 namespace dovetail::cpu {
 namespace {
 
+using kernels::GgufPacked;
 using kernels::WeightFormat;
 
-constexpr uint32_t kPackedDtype = 0x1000;
+constexpr uint32_t kPackedDtype = 0x1000, kGgufDtype = 0x1100;
 constexpr uint64_t kLayoutVersion =
     1;  // of the packed bytes: raise it when they change, and kPackedFormatNames
 static_assert(kernels::kPackedRows <= DVT_FILE_ROWS && DVT_FILE_ROWS % kernels::kPackedRows == 0,
@@ -20,14 +21,54 @@ uint64_t bytes_of(const dvt_weight_use& use, WeightFormat format) {
   return static_cast<uint64_t>(kernels::packed_bytes(format, use.shape[0], use.shape[1]));
 }
 
+kernels::QuantizeRowsFn* quantizer(const kernels::CpuKernels& k, WeightFormat format) {
+  switch (format) {
+    case WeightFormat::kInt8:
+      return k.quantize_rows_int8;
+    case WeightFormat::kInt4:
+      return k.quantize_rows_int4;
+    case WeightFormat::kInt6:
+      return k.quantize_rows_int6;
+    case WeightFormat::kInt4q:
+      break;
+  }
+  return k.quantize_rows_int4q;
+}
+
+kernels::PackGgufRowsFn* packer(GgufPacked format) {
+  switch (format) {
+    case GgufPacked::kQ4_0:
+      return kernels::ref::pack_rows_q4_0;
+    case GgufPacked::kQ8_0:
+      return kernels::ref::pack_rows_q8_0;
+    case GgufPacked::kQ4_K:
+      return kernels::ref::pack_rows_q4_k;
+    case GgufPacked::kQ6_K:
+      break;
+  }
+  return kernels::ref::pack_rows_q6_k;
+}
+
+// Of a use that is stored in a block format of GGUF.
+void check_size(const kernels::GgufFormat& format, const dvt_weight_use& use, dvt_bytes source) {
+  const uint64_t need = elements_of(use) / static_cast<uint64_t>(format.block_len) *
+                        static_cast<uint64_t>(format.block_bytes);
+  if (source.n != need)
+    throw Error("has " + std::to_string(source.n) + " bytes, its shape and format " + format.name +
+                    " need " + std::to_string(need),
+                DVT_EFORMAT);
+}
+
 }  // namespace
 
 uint32_t packed_dtype(WeightFormat format) {
   return kPackedDtype + static_cast<uint32_t>(format);
 }
-std::optional<WeightFormat> packed_format(uint32_t dtype) {
-  if (dtype < kPackedDtype) return std::nullopt;
-  return static_cast<WeightFormat>(dtype - kPackedDtype);
+uint32_t packed_dtype(GgufPacked format) {
+  return kGgufDtype + static_cast<uint32_t>(format);
+}
+bool is_packed(uint32_t dtype) {
+  return dtype >= kPackedDtype;
 }
 
 std::optional<WeightFormat> find_weight_format(std::string_view name) {
@@ -80,6 +121,43 @@ dvt_weight_plan plan_packed(const dvt_weight_use& use, WeightFormat format) {
           literal(kernels::kPackedFormatNames[static_cast<int>(format)])};
 }
 
+std::optional<GgufPacked> gguf_format_to_pack(const dvt_weight_use& use) {
+  if (use.ndim != 2 || !expanded_format(use)) return std::nullopt;
+  for (int i = 0; i < kernels::kGgufPackedFormats; ++i)
+    if (to_view(use.stored) == kernels::kGgufPackedNames[i]) return static_cast<GgufPacked>(i);
+  return std::nullopt;
+}
+
+dvt_weight_plan plan_gguf(const dvt_weight_use& use, GgufPacked format) {
+  const uint64_t layout =
+      kLayoutVersion << 32 | uint64_t{packed_dtype(format)} << 8 | kernels::kPackedRows;
+  const int64_t bytes = kernels::gguf_packed_bytes(format, use.shape[0], use.shape[1]);
+  return {sizeof(dvt_weight_plan), DVT_PLAN_PACK, 0, 64, static_cast<uint64_t>(bytes), layout, {}};
+}
+
+void pack_gguf(const Host& host, GgufPacked format, const dvt_weight_use& use, dvt_bytes source,
+               void* dst, Call call) {
+  struct Job {
+    kernels::PackGgufRowsFn* pack;
+    const uint8_t* source;
+    void* dst;
+    int64_t n_rows, k_len, row_bytes;
+  } job{packer(format), static_cast<const uint8_t*>(source.p), dst, use.shape[0], use.shape[1], 0};
+  check_size(*expanded_format(use), use, source);
+  if (job.n_rows == 0) return;
+  job.row_bytes = static_cast<int64_t>(source.n) / job.n_rows;
+  const dvt_host_v1* h = host.table();
+  call.check(h->team_run(
+      h->self, call.frame(),
+      [](void* arg, uint32_t lane, uint32_t n) noexcept {
+        const Job& j = *static_cast<Job*>(arg);
+        const auto [begin, end] = Lane{lane, n}.range(j.n_rows, kernels::kPackedRows);
+        if (begin < end)
+          j.pack(j.dst, j.source + begin * j.row_bytes, begin, end - begin, j.n_rows, j.k_len);
+      },
+      &job));
+}
+
 const kernels::GgufFormat* expanded_format(const dvt_weight_use& use) {
   const kernels::GgufFormat* format = kernels::find_gguf_format(to_view(use.stored));
   if (format && (use.ndim == 0 || use.shape[use.ndim - 1] % format->block_len != 0))
@@ -104,11 +182,7 @@ void expand(const Host& host, const kernels::GgufFormat& format, const dvt_weigh
     int64_t n_blocks;
   } job{format, static_cast<const uint8_t*>(source.p), static_cast<float*>(dst),
         static_cast<int64_t>(elements_of(use)) / format.block_len};
-  const auto need = static_cast<uint64_t>(job.n_blocks * format.block_bytes);
-  if (source.n != need)
-    throw Error("has " + std::to_string(source.n) + " bytes, its shape and format " + format.name +
-                    " need " + std::to_string(need),
-                DVT_EFORMAT);
+  check_size(format, use, source);
   const dvt_host_v1* h = host.table();
   call.check(h->team_run(
       h->self, call.frame(),
@@ -121,18 +195,28 @@ void expand(const Host& host, const kernels::GgufFormat& format, const dvt_weigh
       &job));
 }
 
-PackedKernels packed_kernels(const kernels::CpuKernels& k, WeightFormat format) {
-  switch (format) {
+PackedKernels packed_kernels(const kernels::CpuKernels& k, uint32_t dtype) {
+  if (dtype >= kGgufDtype) switch (static_cast<GgufPacked>(dtype - kGgufDtype)) {
+      case GgufPacked::kQ4_0:
+        return {kernels::ref::unpack_row_q4_0, k.linear_q4_0, k.linear_add_q4_0};
+      case GgufPacked::kQ8_0:
+        return {kernels::ref::unpack_row_q8_0, k.linear_q8_0, k.linear_add_q8_0};
+      case GgufPacked::kQ4_K:
+        return {kernels::ref::unpack_row_q4_k, k.linear_q4_k, k.linear_add_q4_k};
+      case GgufPacked::kQ6_K:
+        return {kernels::ref::unpack_row_q6_k, k.linear_q6_k, k.linear_add_q6_k};
+    }
+  switch (static_cast<WeightFormat>(dtype - kPackedDtype)) {
     case WeightFormat::kInt8:
-      return {k.quantize_rows_int8, k.unpack_row_int8, k.linear_int8, k.linear_add_int8};
+      return {k.unpack_row_int8, k.linear_int8, k.linear_add_int8};
     case WeightFormat::kInt4:
-      return {k.quantize_rows_int4, k.unpack_row_int4, k.linear_int4, k.linear_add_int4};
+      return {k.unpack_row_int4, k.linear_int4, k.linear_add_int4};
     case WeightFormat::kInt6:
-      return {k.quantize_rows_int6, k.unpack_row_int6, k.linear_int6, k.linear_add_int6};
+      return {k.unpack_row_int6, k.linear_int6, k.linear_add_int6};
     case WeightFormat::kInt4q:
       break;
   }
-  return {k.quantize_rows_int4q, k.unpack_row_int4q, k.linear_int4q, k.linear_add_int4q};
+  return {k.unpack_row_int4q, k.linear_int4q, k.linear_add_int4q};
 }
 
 void pack_matrix(const Host& host, const kernels::CpuKernels& k, WeightFormat format,
@@ -174,7 +258,7 @@ void pack_matrix(const Host& host, const kernels::CpuKernels& k, WeightFormat fo
                 rows, reinterpret_cast<const uint16_t*>(j.source) + row * k_len, count * k_len);
             from = rows;
           }
-          packed_kernels(j.k, j.format).quantize_rows(j.dst, from, row, count, j.n_rows, k_len);
+          quantizer(j.k, j.format)(j.dst, from, row, count, j.n_rows, k_len);
         }
       },
       &job));
@@ -190,7 +274,7 @@ GraphCopy with_quantized_activations(
     const dvt_node node = g.node(i);
     if (g.op_name(node) != "linear") continue;
     const auto weight = weights.find(g.str(g.val(g.inputs(node)[1]).name));
-    if (weight == weights.end() || !packed_format(weight->second.dtype)) continue;
+    if (weight == weights.end() || !is_packed(weight->second.dtype)) continue;
     const uint32_t x = g.inputs(node)[0];
     const dvt_val& val = g.val(x);
     const int64_t k_len = g.dim(val.dim0 + val.ndim - 1).value;

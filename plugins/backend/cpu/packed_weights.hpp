@@ -6,15 +6,17 @@
 
 #include <kernels/cpu.hpp>
 #include <kernels/gguf_blocks.hpp>
+#include <kernels/linear_gguf.hpp>
 
 #include <optional>
 #include <string_view>
 
 namespace dovetail::cpu {
 
-/// The dtype of a bound weight in a block format, beyond those of the ABI; and back.
+/// The dtype of a bound weight in a block format, beyond those of the ABI.
 uint32_t packed_dtype(kernels::WeightFormat format);
-std::optional<kernels::WeightFormat> packed_format(uint32_t dtype);
+uint32_t packed_dtype(kernels::GgufPacked format);
+bool is_packed(uint32_t dtype);
 
 /// The block format of that name ("int8", "int6", "int4", "int4q").
 std::optional<kernels::WeightFormat> find_weight_format(std::string_view name);
@@ -31,7 +33,16 @@ std::optional<kernels::WeightFormat> format_of(const dvt_weight_use& use);
 dvt_weight_plan plan_stored(const dvt_weight_use& use, kernels::WeightFormat format);
 dvt_weight_plan plan_packed(const dvt_weight_use& use, kernels::WeightFormat format);
 
-/// The block format of GGUF that a use is stored in and expanded from when the model is loaded; null for any other.
+/// The block format of GGUF that a matrix is stored in and multiplied in.
+/// errors  DVT_EFORMAT: its rows are no whole blocks.
+std::optional<kernels::GgufPacked> gguf_format_to_pack(const dvt_weight_use& use);
+dvt_weight_plan plan_gguf(const dvt_weight_use& use, kernels::GgufPacked format);
+/// Packs it on all lanes of the host.
+/// errors  DVT_EFORMAT: the source is not as long as its shape and format say.
+void pack_gguf(const Host& host, kernels::GgufPacked format, const dvt_weight_use& use,
+               dvt_bytes source, void* dst, Call call);
+
+/// Any other block format of GGUF that a use is stored in and expanded from when the model is loaded; null for any other.
 /// errors  DVT_EFORMAT: its rows are no whole blocks.
 const kernels::GgufFormat* expanded_format(const dvt_weight_use& use);
 /// As float32.
@@ -41,13 +52,12 @@ dvt_weight_plan plan_expanded(const dvt_weight_use& use);
 void expand(const Host& host, const kernels::GgufFormat& format, const dvt_weight_use& use,
             dvt_bytes source, void* dst, Call call);
 
-/// The kernels of a format.
+/// The kernels of a bound weight in a block format, by its dtype.
 struct PackedKernels {
-  kernels::QuantizeRowsFn* quantize_rows;
   kernels::UnpackRowFn* unpack_row;
   kernels::LinearQuantizedFn *linear, *linear_add;
 };
-PackedKernels packed_kernels(const kernels::CpuKernels& k, kernels::WeightFormat format);
+PackedKernels packed_kernels(const kernels::CpuKernels& k, uint32_t dtype);
 
 /// Packs a matrix, on all lanes of the host.
 void pack_matrix(const Host& host, const kernels::CpuKernels& k, kernels::WeightFormat format,
