@@ -2,8 +2,8 @@
 """Writes plugins/tokenizer/bpe/unicode_tables.cpp: the code point classes that the tokenizer needs.
 
 The classes are those of tests/data/tokenizer/unicode-classes.json (Unicode 16.0 for regex classes,
-17.0 for numerics, 9.0 for what normalization knows), so no library's Unicode version matters. Only
-the set of code points that NFC may touch comes from Python's own tables: normalization of a code
+17.0 for numerics, 9.0 for what normalization knows), lowercase and scripts those of
+unicode-lowercase-scripts.json beside it, so no library's Unicode version matters. Only the set of code points that NFC may touch comes from Python's own tables: normalization of a code
 point never changes once it is assigned, so any Python 3 gives the same set within Unicode 9.0.
 
     python3 tools/make_unicode_tables.py          writes the file
@@ -17,6 +17,7 @@ import unicodedata
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CLASSES = ROOT / "tests/data/tokenizer/unicode-classes.json"
+MORE = ROOT / "tests/data/tokenizer/unicode-lowercase-scripts.json"
 OUTPUT = ROOT / "plugins/tokenizer/bpe/unicode_tables.cpp"
 N_CODE_POINTS = 0x110000
 BLOCK = 128
@@ -60,7 +61,7 @@ def render():
     regex, functions = data["regex_classes_unicode_16"], data["hf_functions"]
     known_ranges = data["normalization_known_code_points"]["ranges"]
 
-    flags = bytearray(N_CODE_POINTS)
+    flags = [0] * N_CODE_POINTS
     fill(flags, regex["L"], 1)
     fill(flags, regex["N"], 2)
     fill(flags, regex["regex_space"], 4)
@@ -70,17 +71,28 @@ def render():
              if not 0xD800 <= cp <= 0xDFFF]
     fill(flags, [(cp, cp) for cp in known], 32)
     fill(flags, [(cp, cp) for cp in touched_by_nfc(known)], 64)
+    fill(flags, functions["punctuation"], 128)
+    fill(flags, functions["bert_clean_text_removed"], 256)
+    fill(flags, functions["strip_accents_removed"], 512)
+    fill(flags, functions["bert_nonspacing_mark"], 1024)
+    fill(flags, regex["M"], 2048)
+    for name in ("Lu", "Lt", "Lm", "Lo"):
+        fill(flags, regex[name], 4096)
+    for name in ("Ll", "Lm", "Lo"):
+        fill(flags, regex[name], 8192)
+    for name in ("P", "S"):
+        fill(flags, regex[name], 16384)
 
     blocks, index = {}, []
     for start in range(0, N_CODE_POINTS, BLOCK):
-        block = bytes(flags[start:start + BLOCK])
+        block = tuple(flags[start:start + BLOCK])
         index.append(blocks.setdefault(block, len(blocks)))
 
     out = ["// Made by tools/make_unicode_tables.py from tests/data/tokenizer/unicode-classes.json: do not "
            "edit.\n// clang-format off\n#include \"unicode.hpp\"\n\nnamespace dovetail::bpe {\n\n"]
     out.append(f"const uint16_t kClassBlocks[{len(index)}] = {{\n")
     out.extend(numbers(index, 24, str))
-    out.append(f"}};\n\nconst uint8_t kClassFlags[{len(blocks)} * kClassBlockLen] = {{\n")
+    out.append(f"}};\n\nconst uint16_t kClassFlags[{len(blocks)} * kClassBlockLen] = {{\n")
     for block in blocks:
         out.extend(numbers(block, 32, str))
     out.append("};\n\n")
@@ -88,6 +100,16 @@ def render():
         out.append(f"static const CodePointRange {table_of(name)}[] = {{\n")
         out.extend(numbers(regex[key], 8, lambda r: f"{{{r[0]:#x}, {r[1]:#x}}}"))
         out.append("};\n")
+    more = json.loads(MORE.read_text())
+    lowercase, scripts = more["lowercase"], more["scripts"]["ranges"]
+    if lowercase["multi"] != {"304": [0x69, 0x307]}:
+        sys.exit(f"{MORE.name}: a code point other than U+0130 has more than one in lower case")
+    out.append("\nstatic const LowercaseRange kLowercaseRanges[] = {\n")
+    out.extend(numbers(lowercase["ranges"], 5, lambda r: f"{{{r[0]:#x}, {r[1]:#x}, {r[2]}, {r[3]}}}"))
+    out.append("};\nconst std::span<const LowercaseRange> kLowercase(kLowercaseRanges);\n")
+    out.append("\nstatic const ScriptRange kScriptRanges[] = {\n")
+    out.extend(numbers(scripts, 7, lambda r: f"{{{r[0]:#x}, {r[1]:#x}, {r[2]}}}"))
+    out.append("};\nconst std::span<const ScriptRange> kScripts(kScriptRanges);\n")
     out.append("\nconst CodePointProperty kProperties[] = {\n")
     for name in PROPERTIES:
         out.append(f"    {{\"{name}\", {table_of(name)}}},\n")

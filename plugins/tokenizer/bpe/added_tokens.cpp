@@ -9,7 +9,7 @@
 namespace dovetail::bpe {
 namespace {
 
-uint8_t class_at(std::string_view text, size_t pos) {
+uint16_t class_at(std::string_view text, size_t pos) {
   return class_of(decode_valid(reinterpret_cast<const uint8_t*>(text.data()) + pos));
 }
 
@@ -109,9 +109,9 @@ AddedTokens AddedTokens::from_json(const JsonView& list, const std::string& path
     next_id = std::max(next_id, id + 1);
     const auto flag = [&](const char* key) { return entry.get_bool(key, false, at); };
     const auto index = static_cast<uint32_t>(added.tokens_.size());
-    added.tokens_.push_back({static_cast<uint32_t>(id), content, flag("single_word"),
-                             flag("lstrip"), flag("rstrip"),
-                             entry.get_bool("normalized", !flag("special"), at), flag("special")});
+    added.tokens_.push_back(
+        {static_cast<uint32_t>(id), content, flag("single_word"), flag("lstrip"), flag("rstrip"),
+         entry.get_bool("normalized", !flag("special"), at), flag("special"), content});
     added.by_id_.insert_or_assign(static_cast<uint32_t>(id), index);
     added.by_content_.emplace(content, index);
     if (!added.tokens_.back().normalized) added.in_raw_.add(content, static_cast<int32_t>(index));
@@ -129,19 +129,16 @@ const AddedToken* AddedTokens::find_content(std::string_view content) const {
   return it == by_content_.end() ? nullptr : &tokens_[it->second];
 }
 
-void AddedTokens::cut(std::string_view text, Pass pass, const MatchRules& rules,
-                      const Alignment* alignment, uint64_t origin,
+void AddedTokens::cut(const MappedText& mapped, Pass pass, const MatchRules& rules,
                       std::vector<Stretch>* out) const {
+  const std::string_view text = mapped.text;
   const Trie& trie = pass == Pass::kRaw ? in_raw_ : in_normalized_;
   LiteralCursor literal(rules.literal);
-  const auto original = [&](size_t pos) {
-    return alignment == nullptr ? origin + pos : alignment->to_original(origin + pos);
-  };
   size_t done = 0;  // text before is in `out`
   const bool has_tokens = trie.token_at.size() > 1 && rules.matching != AddedMatching::kNone;
   for (size_t pos = 0; has_tokens && pos < text.size();) {
     const auto is_literal = [&](size_t end) {
-      return !literal.empty() && literal.meets(original(pos), original(end));
+      return !literal.empty() && literal.meets(mapped.to_original(pos), mapped.to_original(end));
     };
     size_t end = pos;
     const int32_t token = trie.longest_at(text, pos, is_literal, &end);

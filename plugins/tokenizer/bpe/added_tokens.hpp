@@ -9,8 +9,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "alignment.hpp"
 #include "json_view.hpp"
+#include "mapped_text.hpp"
 #include "vocabulary.hpp"
 
 namespace dovetail::bpe {
@@ -19,6 +19,7 @@ struct AddedToken {
   uint32_t id;
   std::string content;
   bool single_word, lstrip, rstrip, normalized, special;
+  std::string searched;  // what is looked for and decoded: the content, normalized if it is to be
 };
 
 /// Bytes [begin, end) of the caller's text.
@@ -60,8 +61,10 @@ class AddedTokens {
   template <class Fn>
   void set_normalized_forms(Fn&& normalized) {
     for (size_t i = 0; i < tokens_.size(); ++i) {
-      if (tokens_[i].normalized)
-        in_normalized_.add(normalized(tokens_[i].content), static_cast<int32_t>(i));
+      AddedToken& t = tokens_[i];
+      if (!t.normalized) continue;
+      t.searched = normalized(t.content);
+      in_normalized_.add(t.searched, static_cast<int32_t>(i));
     }
   }
 
@@ -69,9 +72,9 @@ class AddedTokens {
 
   /// Cuts `text` into stretches, empty ones left out: tokens with normalized: false in the raw
   /// pass, those with normalized: true in the other. Leftmost-longest; a match that single_word or
-  /// `rules` rejects is consumed. `alignment` maps text to the caller's bytes, from `origin` on.
-  void cut(std::string_view text, Pass pass, const MatchRules& rules, const Alignment* alignment,
-           uint64_t origin, std::vector<Stretch>* out) const;
+  /// `rules` rejects is consumed.
+  void cut(const MappedText& text, Pass pass, const MatchRules& rules,
+           std::vector<Stretch>* out) const;
 
  private:
   // The contents as a tree of bytes.

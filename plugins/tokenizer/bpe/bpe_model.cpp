@@ -2,12 +2,15 @@
 
 #include <algorithm>
 
+#include "byte_fallback.hpp"
 #include "byte_symbols.hpp"
 #include "error.hpp"
 #include "utf8.hpp"
 
 namespace dovetail::bpe {
 namespace {
+
+constexpr std::string_view kSpaceMark = "\u2581";
 
 // Below this many symbols scanning beats the heap (measured on the Qwen3 vocabulary).
 constexpr size_t kQuadraticSymbols = 48;
@@ -46,56 +49,47 @@ uint64_t heap_pop(std::vector<uint64_t>* heap, uint64_t* steps) {
 
 }  // namespace
 
-void BpeModel::encode(std::string_view text, uint32_t begin, uint32_t end, MergeScratch* scratch,
+void BpeModel::encode(std::string_view text, std::span<const Piece> pieces, ModelScratch* scratch,
                       std::vector<Token>* out) const {
-  ++scratch->work.pieces;
-  const std::string_view piece = text.substr(begin, end - begin);
-  if (piece.size() > kMaxCachedBytes) {
-    const uint32_t whole = ignore_merges_ ? find_piece(piece, scratch) : kNoId;
-    if (whole != kNoId) return out->push_back({whole, 0, begin, end});
-    return encode_uncached(piece, begin, Merger::kAuto, scratch, out);
+  if (!joins_mark_.empty()) {
+    scratch->pieces.clear();
+    for (const Piece& p : pieces) cut_at_marks(text, p, &scratch->pieces);
+    pieces = scratch->pieces;
   }
+  encode_cached(text, pieces, scratch, out,
+                [&](const Piece& p) { encode_piece(text, p, scratch, out); });
+}
 
-  const WordCache::Key key = WordCache::key_of(piece, text.size() - begin);
-  WordCache::Entry& entry = scratch->cache.slot(key);
-  if (WordCache::matches(entry, key)) {
-    ++scratch->work.cache_hits;
-    uint32_t token_begin = begin;
-    for (uint32_t i = 0; i < entry.n_tokens; ++i) {
-      const uint32_t token_end = begin + entry.ends[i];
-      out->push_back({entry.ids[i], 0, token_begin, token_end});
-      token_begin = token_end;
-    }
-    return;
+// Cuts a piece into parts that no merge joins, so that long stretches without a pre-tokenizer are
+// encoded word by word, with the cache. The outcome is the same.
+void BpeModel::cut_at_marks(std::string_view text, const Piece& piece,
+                            std::vector<Piece>* out) const {
+  const std::string_view stretch = text.substr(piece.begin, piece.end - piece.begin);
+  size_t begin = 0;
+  for (size_t pos = stretch.find(kSpaceMark, 1); pos != std::string_view::npos;
+       pos = stretch.find(kSpaceMark, pos + kSpaceMark.size())) {
+    const auto* p = reinterpret_cast<const uint8_t*>(stretch.data());
+    const uint32_t before = decode_valid(p + previous_char(stretch, pos));
+    if (std::binary_search(joins_mark_.begin(), joins_mark_.end(), before)) continue;
+    out->push_back(
+        {piece.begin + static_cast<uint32_t>(begin), piece.begin + static_cast<uint32_t>(pos)});
+    begin = pos;
   }
+  out->push_back({piece.begin + static_cast<uint32_t>(begin), piece.end});
+}
 
-  const size_t first = out->size();
-  const uint32_t whole = ignore_merges_ ? find_piece(piece, scratch) : kNoId;
-  if (whole != kNoId) {
-    out->push_back({whole, 0, begin, end});
-  } else {
-    encode_uncached(piece, begin, Merger::kAuto, scratch, out);
-  }
-  // Only what tiles the piece is kept: where a character vanished, spans have gaps.
-  const size_t n = out->size() - first;
-  if (n == 0 || n > kMaxCachedTokens || (*out)[first].begin != begin || out->back().end != end)
-    return;
-  for (size_t i = first + 1; i < out->size(); ++i) {
-    if ((*out)[i].begin != (*out)[i - 1].end) return;
-  }
-  std::copy_n(key.words, 3, entry.key);
-  for (size_t i = 0; i < n; ++i) {
-    entry.ids[i] = (*out)[first + i].id;
-    entry.ends[i] = static_cast<uint8_t>((*out)[first + i].end - begin);
-  }
-  entry.key_len = key.len;
-  entry.n_tokens = static_cast<uint8_t>(n);
+void BpeModel::encode_piece(std::string_view text, const Piece& piece, ModelScratch* scratch,
+                            std::vector<Token>* out) const {
+  const std::string_view bytes = text.substr(piece.begin, piece.end - piece.begin);
+  const uint32_t whole = ignore_merges_ ? find_piece(bytes, scratch) : kNoId;
+  if (whole != kNoId) return out->push_back({whole, 0, piece.begin, piece.end});
+  encode_uncached(bytes, piece.begin, Merger::kAuto, scratch, out);
 }
 
 void BpeModel::encode_uncached(std::string_view piece, uint32_t base, Merger merger,
-                               MergeScratch* scratch, std::vector<Token>* out) const {
+                               ModelScratch* scratch, std::vector<Token>* out) const {
   split_into_symbols(piece, scratch);
-  std::vector<MergeScratch::Symbol>& symbols = scratch->symbols;
+  std::vector<ModelScratch::Symbol>& symbols = scratch->symbols;
   if (merger == Merger::kAuto) {
     merger = symbols.size() <= kQuadraticSymbols ? Merger::kQuadratic : Merger::kHeap;
   }
@@ -106,16 +100,16 @@ void BpeModel::encode_uncached(std::string_view piece, uint32_t base, Merger mer
   }
 }
 
-uint32_t BpeModel::find_piece(std::string_view piece, MergeScratch* scratch) const {
-  if (!byte_level_) return vocabulary_.find(piece);
+uint32_t BpeModel::find_piece(std::string_view piece, ModelScratch* scratch) const {
+  if (!byte_level_) return find_unbarred(piece);
   scratch->text.clear();
   append_symbols(piece, &scratch->text);
-  return vocabulary_.find(scratch->text);
+  return find_unbarred(scratch->text);
 }
 
 // ---- the first symbols, each with the rank of its pair
 
-void BpeModel::split_into_symbols(std::string_view piece, MergeScratch* scratch) const {
+void BpeModel::split_into_symbols(std::string_view piece, ModelScratch* scratch) const {
   scratch->symbols.clear();
   if (byte_level_) return split_into_bytes(piece, scratch);
   split_into_characters(piece, scratch);
@@ -127,7 +121,7 @@ void BpeModel::split_into_symbols(std::string_view piece, MergeScratch* scratch)
   scratch->work.pair_lookups += symbols.size();
 }
 
-void BpeModel::split_into_bytes(std::string_view piece, MergeScratch* scratch) const {
+void BpeModel::split_into_bytes(std::string_view piece, ModelScratch* scratch) const {
   auto& symbols = scratch->symbols;
   uint8_t last = 0;
   for (uint32_t i = 0; i < piece.size(); ++i) {
@@ -142,7 +136,7 @@ void BpeModel::split_into_bytes(std::string_view piece, MergeScratch* scratch) c
       }
     }
     if (!symbols.empty()) {
-      MergeScratch::Symbol& before = symbols.back();
+      ModelScratch::Symbol& before = symbols.back();
       const bool both_known = id != unk_id_ && before.id != unk_id_;
       before.rank =
           both_known ? rank_of_bytes_[size_t{last} << 8 | byte] : merges_.rank(before.id, id);
@@ -153,7 +147,7 @@ void BpeModel::split_into_bytes(std::string_view piece, MergeScratch* scratch) c
   scratch->work.pair_lookups += symbols.size();
 }
 
-void BpeModel::split_into_characters(std::string_view piece, MergeScratch* scratch) const {
+void BpeModel::split_into_characters(std::string_view piece, ModelScratch* scratch) const {
   for (uint32_t pos = 0; pos < piece.size();) {
     const uint32_t end = pos + utf8_len(static_cast<uint8_t>(piece[pos]));
     std::string_view text = piece.substr(pos, end - pos);
@@ -175,22 +169,16 @@ void BpeModel::split_into_characters(std::string_view piece, MergeScratch* scrat
 
 // A character without a token: its bytes, or the unknown token, or nothing.
 void BpeModel::add_unknown(std::string_view looked_up, uint32_t begin, uint32_t end,
-                           MergeScratch* scratch) const {
+                           ModelScratch* scratch) const {
   auto& symbols = scratch->symbols;
-  if (byte_fallback_) {
-    const bool all = std::all_of(looked_up.begin(), looked_up.end(), [this](char c) {
-      return fallback_of_byte_[static_cast<uint8_t>(c)] != kNoId;
-    });
-    if (all) {
-      // Where a prefix or suffix was added, its bytes share the ends of the character's span.
-      for (uint32_t i = 0; i < looked_up.size(); ++i) {
-        const uint32_t from = std::min(begin + i, end);
-        const uint32_t to = i + 1 == looked_up.size() ? end : std::min(begin + i + 1, end);
-        symbols.push_back(
-            {fallback_of_byte_[static_cast<uint8_t>(looked_up[i])], from, to, kNoRank});
-      }
-      return;
+  if (has_all_bytes(fallback_of_byte_, looked_up)) {
+    // Where a prefix or suffix was added, its bytes share the ends of the character's span.
+    for (uint32_t i = 0; i < looked_up.size(); ++i) {
+      const uint32_t from = std::min(begin + i, end);
+      const uint32_t to = i + 1 == looked_up.size() ? end : std::min(begin + i + 1, end);
+      symbols.push_back({fallback_of_byte_[static_cast<uint8_t>(looked_up[i])], from, to, kNoRank});
     }
+    return;
   }
   if (unk_id_ == kNoId) return;
   if (fuse_unk_ && !symbols.empty() && symbols.back().id == unk_id_ &&
@@ -203,8 +191,8 @@ void BpeModel::add_unknown(std::string_view looked_up, uint32_t begin, uint32_t 
 
 // ---- the two mergers
 
-void BpeModel::merge_quadratic(MergeScratch* scratch) const {
-  using Symbol = MergeScratch::Symbol;
+void BpeModel::merge_quadratic(ModelScratch* scratch) const {
+  using Symbol = ModelScratch::Symbol;
   std::vector<Symbol>& symbols = scratch->symbols;
   Symbol* const s = symbols.data();
   size_t n = symbols.size();
@@ -226,7 +214,7 @@ void BpeModel::merge_quadratic(MergeScratch* scratch) const {
   symbols.resize(n);
 }
 
-void BpeModel::merge_with_heap(MergeScratch* scratch) const {
+void BpeModel::merge_with_heap(ModelScratch* scratch) const {
   auto& symbols = scratch->symbols;
   auto& previous = scratch->previous;
   auto& next = scratch->next;

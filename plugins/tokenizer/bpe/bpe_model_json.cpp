@@ -1,9 +1,12 @@
 // Reading a BPE model section of tokenizer.json.
+#include <algorithm>
 #include <utility>
 
 #include "bpe_model.hpp"
+#include "byte_fallback.hpp"
 #include "byte_symbols.hpp"
 #include "error.hpp"
+#include "utf8.hpp"
 
 namespace dovetail::bpe {
 namespace {
@@ -30,58 +33,67 @@ std::pair<std::string_view, std::string_view> tokens_of(const JsonView& merge,
 
 }  // namespace
 
-BpeModel BpeModel::from_json(const JsonView& section, const std::string& path, bool byte_level) {
-  if (!section.is_map()) section.refuse(path, "", "a map");
-  const JsonView type = section.find("type");
-  // Old files have no type: merges tell a BPE model.
-  if (type.is_null() ? !section.find("merges").is_list()
-                     : section.get_string("type", path) != "BPE") {
-    fail_unsupported(path + ".type is " + (type.is_null() ? "absent" : quote(type.as_string())) +
-                     ", which this tokenizer does not support (supported: BPE)");
-  }
+BpeModel::BpeModel(const JsonView& section, const std::string& path, bool byte_level)
+    : byte_level_(byte_level) {
   if (const JsonView dropout = section.find("dropout"); !dropout.is_null()) {
-    const bool is_zero = dropout.kind() == JsonKind::kInt && dropout.as_int() == 0;
-    if (!is_zero)
-      fail_unsupported(path + ".dropout is set, which is for training only; expected null");
+    if (dropout.get_float(path + ".dropout") != 0) {
+      fail_unsupported(path + ".dropout is set, which is for training only; expected null or 0");
+    }
   }
-
-  BpeModel model;
-  model.byte_level_ = byte_level;
-  model.ignore_merges_ = section.get_bool("ignore_merges", false, path);
-  model.fuse_unk_ = section.get_bool("fuse_unk", false, path);
-  model.byte_fallback_ = section.get_bool("byte_fallback", false, path);
-  model.prefix_ = section.get_string_or_empty("continuing_subword_prefix", path);
-  model.suffix_ = section.get_string_or_empty("end_of_word_suffix", path);
-  if (byte_level && (model.byte_fallback_ || !model.prefix_.empty() || !model.suffix_.empty())) {
-    fail_unsupported(path +
-                     ": byte_fallback, continuing_subword_prefix and end_of_word_suffix are not "
-                     "supported together with the ByteLevel pre-tokenizer");
-  }
-  model.read_vocabulary(section, path);
+  ignore_merges_ = section.get_bool("ignore_merges", false, path);
+  fuse_unk_ = section.get_bool("fuse_unk", false, path);
+  byte_fallback_ = section.get_bool("byte_fallback", false, path);
+  prefix_ = section.get_string_or_empty("continuing_subword_prefix", path);
+  suffix_ = section.get_string_or_empty("end_of_word_suffix", path);
+  vocabulary_.read(section, path);
   if (const std::string_view unk = section.get_string_or_empty("unk_token", path); !unk.empty()) {
-    model.unk_id_ = model.vocabulary_.find(unk);
-    if (model.unk_id_ == kNoId)
+    unk_id_ = vocabulary_.find(unk);
+    if (unk_id_ == kNoId)
       fail_format(path + ".unk_token " + quote(unk) + " is not in the vocabulary");
   }
-  model.read_merges(section, path);
-  model.fill_byte_tables();
-  return model;
+  read_merges(section, path);
+  fill_byte_tables();
+  if (!byte_level && !ignore_merges_ && prefix_.empty() && suffix_.empty()) find_cuts();
 }
 
-void BpeModel::read_vocabulary(const JsonView& section, const std::string& path) {
-  const JsonView vocab = section.find("vocab");
-  if (!vocab.is_map()) vocab.refuse(path, "vocab", "a map of token to id");
-  try {
-    vocabulary_.reserve(vocab.len());
-    std::string_view content;
-    for (uint64_t i = 0; i < vocab.len(); ++i) {
-      const JsonView id = vocab.at(i, &content);
-      if (id.kind() != JsonKind::kInt) id.refuse("", quote(content), "an integer id");
-      vocabulary_.add(content, id.as_int());
+// Finds the characters that stand before a space mark inside any token. A merge over the border of
+// such a pair would make a token that holds it, unless it merges tokens that do not spell themselves
+// out: those for bytes and the unknown one.
+void BpeModel::find_cuts() {
+  constexpr uint32_t kMark = 0x2581;
+  std::string mark;
+  append_utf8(kMark, &mark);
+  if (vocabulary_.find(mark) == kNoId) return;
+  if (unk_id_ == kNoId) return;  // characters may vanish, and others become neighbours
+  bool is_exact = true;
+  merges_.for_each([&](uint32_t left, uint32_t right, uint32_t) {
+    for (const uint32_t id : {left, right}) {
+      is_exact &= id != unk_id_ && byte_of_token(*vocabulary_.content(id)) < 0;
     }
-  } catch (const Error& e) {
-    throw Error(e.kind(), path + ".vocab: " + e.what());
+  });
+  if (!is_exact) return;
+  joins_mark_.push_back(kMark);
+  for (uint32_t id = 0; id < vocabulary_.n_ids(); ++id) {
+    const std::string_view token = vocabulary_.content(id).value_or("");
+    for (size_t pos = token.find(mark, 1); pos != std::string_view::npos;
+         pos = token.find(mark, pos + 1)) {
+      const auto* p = reinterpret_cast<const uint8_t*>(token.data());
+      joins_mark_.push_back(decode_valid(p + previous_char(token, pos)));
+    }
   }
+  std::sort(joins_mark_.begin(), joins_mark_.end());
+  joins_mark_.erase(std::unique(joins_mark_.begin(), joins_mark_.end()), joins_mark_.end());
+}
+
+void BpeModel::append_identity(std::string* said) const {
+  const auto number = [&](uint32_t v) {
+    for (int i = 0; i < 4; ++i) *said += static_cast<char>(v >> 8 * i);
+  };
+  merges_.for_each([&](uint32_t left, uint32_t right, uint32_t result) {
+    number(left);
+    number(right);
+    number(result);
+  });
 }
 
 void BpeModel::read_merges(const JsonView& section, const std::string& path) {
@@ -113,15 +125,9 @@ void BpeModel::read_merges(const JsonView& section, const std::string& path) {
 }
 
 void BpeModel::fill_byte_tables() {
-  static const char kHex[] = "0123456789ABCDEF";
-  std::string text;
-  if (byte_fallback_) {
-    for (uint32_t b = 0; b < 256; ++b) {
-      text = std::string("<0x") + kHex[b >> 4] + kHex[b & 15] + ">";
-      fallback_of_byte_.push_back(vocabulary_.find(text));
-    }
-  }
+  if (byte_fallback_) fallback_of_byte_ = find_byte_tokens(vocabulary_);
   if (!byte_level_) return;
+  std::string text;
   for (uint32_t b = 0; b < 256; ++b) {
     text.clear();
     append_symbols(std::string(1, static_cast<char>(b)), &text);

@@ -1,4 +1,4 @@
-// tokenizer/bpe: Hugging Face's tokenizer.json, byte-level BPE, and its trainer.
+// tokenizer/bpe: Hugging Face's tokenizer.json with all its models, and the trainer of byte-level BPE.
 //
 // This file is the edge to the host; the tokenizer itself starts in tokenizer.hpp.
 #include <dovetail/tokenizer.hpp>
@@ -12,8 +12,6 @@
 
 namespace dovetail::bpe {
 namespace {
-
-static_assert(kTokenSpecial == DVT_PIECE_SPECIAL && kTokenAdded == DVT_PIECE_ADDED);
 
 // Runs fn() with the tokenizer's own errors turned into the interface's.
 template <class Fn>
@@ -42,11 +40,8 @@ class BpeTokenizer {
 
   dvt_tokenizer_info info() const {
     const Decoder& d = tokenizer_->decoder();
-    // A step gives the bytes of a token behind up to three held ones and a joining space; each of
-    // them may turn into a U+FFFD of three bytes.
-    const uint64_t max_step_bytes = 3 * (uint64_t{d.max_token_bytes()} + 3 + 1);
     return {sizeof(dvt_tokenizer_info), 0, d.n_ids(),
-            static_cast<uint32_t>(tokenizer_->added_tokens().all().size()), max_step_bytes};
+            static_cast<uint32_t>(tokenizer_->added_tokens().all().size()), d.max_step_bytes()};
   }
 
   void encode(std::string_view text, std::span<const dvt_range> literal, uint32_t flags,
@@ -60,10 +55,7 @@ class BpeTokenizer {
     options.literal = ranges;
     options.add_special = (flags & DVT_ENC_ADD_SPECIAL) != 0;
     options.strict_utf8 = (flags & DVT_ENC_STRICT_UTF8) != 0;
-    std::vector<Token> tokens;
-    translated("", [&] { tokenizer_->encode(text, options, &tokens); });
-    out.reserve(tokens.size());
-    for (const Token& t : tokens) out.push_back({t.id, t.flags, t.begin, t.end});
+    translated("", [&] { tokenizer_->encode(text, options, &out); });
   }
 
   std::string decode(std::span<const uint32_t> ids, uint32_t flags) const {
@@ -77,7 +69,7 @@ class BpeTokenizer {
                             std::to_string(int64_t{d.n_ids()} - 1));
     }
     flags = (d.is_added(id) ? kTokenAdded : 0) | (d.is_special(id) ? kTokenSpecial : 0);
-    return std::string(d.bytes(id));
+    return d.piece(id);
   }
 
   uint32_t find(std::string_view content) const {

@@ -9,6 +9,8 @@
 #include <string>
 #include <string_view>
 
+#include "rewrite.hpp"
+
 namespace dovetail::bpe {
 
 inline constexpr uint32_t kByteSymbolEnd = 0x144;  // all symbols are below
@@ -33,6 +35,10 @@ inline constexpr std::array<int16_t, kByteSymbolEnd> kByteOfSymbol = [] {
 
 /// Appends the byte symbols of `bytes`.
 void append_symbols(std::string_view bytes, std::string* out);
+
+/// Has every byte of text[begin, end) (valid UTF-8) written as its symbol; a character of several
+/// bytes maps back as a whole.
+void replace_by_symbols(std::string_view text, size_t begin, size_t end, Rewrite* rewrite);
 
 /// Appends the bytes that `symbols` (valid UTF-8) stands for. Returns false, with `out` as it was,
 /// if a character is not a byte symbol.

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "added_tokens.hpp"
+#include "decoder_steps.hpp"
 #include "json_view.hpp"
 #include "vocabulary.hpp"
 
@@ -15,7 +17,7 @@ namespace dovetail::bpe {
 
 class Decoder {
  public:
-  /// Reads the decoder section: ByteLevel, or null (tokens joined with a space).
+  /// Reads the decoder section; decoder_steps.hpp says what it may hold.
   static Decoder from_json(const JsonView& section, const std::string& path,
                            const Vocabulary& vocabulary, const AddedTokens& added);
 
@@ -23,9 +25,11 @@ class Decoder {
   bool has(uint32_t id) const { return id < tokens_.size() && tokens_[id].exists; }
   bool is_special(uint32_t id) const { return has(id) && tokens_[id].special; }
   bool is_added(uint32_t id) const { return has(id) && tokens_[id].added; }
-  /// What the token contributes to a text; maybe half a character. Empty for an unknown id.
-  std::string_view bytes(uint32_t id) const;
-  uint32_t max_token_bytes() const { return max_token_bytes_; }
+  /// What the token contributes to a text, as in its middle; maybe half a character. Empty for an
+  /// unknown id.
+  std::string piece(uint32_t id) const;
+  /// Most that one step or the flush of a stream gives.
+  uint64_t max_step_bytes() const;
 
   /// The text of `ids`. Unknown ids give nothing; each maximal broken part of UTF-8 one U+FFFD.
   std::string decode(std::span<const uint32_t> ids, bool skip_special) const;
@@ -42,7 +46,11 @@ class Decoder {
     return has(id) && !(skip_special && tokens_[id].special);
   }
 
-  bool spaced_ = false;  // no decoder: one space between tokens
+  std::string_view stored(uint32_t id) const;  // the id exists
+
+  DecoderSteps steps_;
+  bool byte_level_ = false;  // ByteLevel alone: tokens are stored as bytes and need no steps
+  bool spaced_ = false;      // no decoder: a space between tokens
   std::string text_;
   std::vector<Entry> tokens_;  // by id
   uint32_t max_token_bytes_ = 0;
@@ -53,8 +61,7 @@ class Decoder {
 /// threads  one call at a time per stream.
 class DecodeStream {
  public:
-  DecodeStream(const Decoder& decoder, bool skip_special)
-      : decoder_(decoder), skip_special_(skip_special) {}
+  DecodeStream(const Decoder& decoder, bool skip_special);
 
   std::string step(uint32_t id);
   /// What is left: U+FFFD for a character that was cut short, else nothing.
@@ -63,8 +70,8 @@ class DecodeStream {
  private:
   const Decoder& decoder_;
   const bool skip_special_;
-  bool is_first_ = true;
-  std::string tail_;  // at most three bytes: the start of a character
+  std::optional<DecoderSteps::Stream> steps_;
+  std::string tail_;  // of ByteLevel: at most three bytes, the start of a character
 };
 
 }  // namespace dovetail::bpe

@@ -39,6 +39,11 @@ class DocSource : public JsonSource {
     check(host_.doc_i64(host_.self, h, &out));
     return out;
   }
+  double as_float(uint64_t h) const override {
+    double out = 0;
+    check(host_.doc_f64(host_.self, h, &out));
+    return out;
+  }
   bool as_bool(uint64_t h) const override {
     uint32_t out = 0;
     check(host_.doc_bool(host_.self, h, &out));

@@ -26,6 +26,7 @@ class JsonSource {
   virtual uint64_t at(uint64_t handle, uint64_t i, std::string_view* key) const = 0;
   virtual std::string_view as_string(uint64_t handle) const = 0;
   virtual int64_t as_int(uint64_t handle) const = 0;
+  virtual double as_float(uint64_t handle) const = 0;  // an integer too
   virtual bool as_bool(uint64_t handle) const = 0;
 };
 
@@ -53,6 +54,7 @@ class JsonView {
   // Each needs the kind that it names; the get_ forms below check it.
   std::string_view as_string() const { return source_->as_string(handle_); }
   int64_t as_int() const { return source_->as_int(handle_); }
+  double as_float() const { return source_->as_float(handle_); }
   bool as_bool() const { return source_->as_bool(handle_); }
 
   /// The string member `key`; `path` says where this map is. Absent or of another kind: refused.
@@ -76,6 +78,11 @@ class JsonView {
     const JsonView v = find(key);
     if (v.kind() != JsonKind::kInt) v.refuse(path, key, "an integer");
     return v.as_int();
+  }
+  /// This value as a number; `path` is its own place.
+  double get_float(const std::string& path) const {
+    if (kind() != JsonKind::kInt && kind() != JsonKind::kFloat) refuse(path, "", "a number");
+    return as_float();
   }
   JsonView get_list(std::string_view key, const std::string& path) const {
     const JsonView v = find(key);

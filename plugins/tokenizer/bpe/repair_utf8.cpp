@@ -17,4 +17,19 @@ void repair_utf8(std::string_view text, std::string* out, Alignment* alignment) 
   }
 }
 
+size_t append_repaired(std::string_view bytes, std::string* out) {
+  size_t pos = 0;
+  while (pos < bytes.size()) {
+    const size_t valid = valid_utf8_prefix(bytes.substr(pos));
+    out->append(bytes, pos, valid);
+    pos += valid;
+    if (pos == bytes.size()) break;
+    const Utf8Step step = next_utf8(bytes, pos);
+    if (step.kind == Utf8Step::Kind::kCut) return step.len;
+    out->append(kReplacementChar);
+    pos += step.len;
+  }
+  return 0;
+}
+
 }  // namespace dovetail::bpe

@@ -6,7 +6,6 @@
 
 #include "byte_symbols.hpp"
 #include "error.hpp"
-#include "nfc.hpp"
 #include "repair_utf8.hpp"
 #include "utf8.hpp"
 
@@ -16,24 +15,12 @@ namespace {
 constexpr uint64_t kMaxTextBytes = UINT32_MAX - 16;   // pieces hold 32-bit positions
 constexpr size_t kPooledTextBytes = size_t{4} << 20;  // longer texts leave no scratch behind
 constexpr int kMaxDepth = 16;
+constexpr std::string_view kSpaceMark = "\u2581";
 
-// True if the section normalizes to NFC; a null section or an empty Sequence does nothing.
-bool read_normalizer(const JsonView& section, const std::string& path, int depth) {
-  if (section.is_null()) return false;
-  if (depth > kMaxDepth) fail_format(path + " is nested too deep");
-  const std::string_view type = section.get_string("type", path);
-  if (type == "NFC") return true;
-  if (type == "Sequence") {
-    const JsonView list = section.get_list("normalizers", path);
-    bool nfc = false;
-    for (uint64_t i = 0; i < list.len(); ++i) {
-      nfc |=
-          read_normalizer(list.at(i), path + ".normalizers[" + std::to_string(i) + "]", depth + 1);
-    }
-    return nfc;
+void check_len(size_t len, const char* once) {
+  if (len > kMaxTextBytes) {
+    fail_invalid("the text has 4 GiB or more once " + std::string(once));
   }
-  fail_unsupported(path + ".type is \"" + std::string(type) +
-                   "\", which is not supported (supported: NFC, Sequence, null)");
 }
 
 // Appends `value` with sorted keys and lengths before strings, leaving out vocabulary and merges.
@@ -53,8 +40,8 @@ void append_canonical(const JsonView& value, int depth, std::string* out) {
       out->append("i" + std::to_string(value.as_int()) + ";");
       break;
     case JsonKind::kFloat:
-      out->append("d");
-      break;  // only dropout could be one, and it is refused
+      out->append("d" + std::to_string(value.as_float()) + ";");
+      break;
     case JsonKind::kString:
       out->append("s");
       text(value.as_string());
@@ -100,9 +87,9 @@ void check_literal_ranges(std::span<const ByteRange> ranges, size_t text_len) {
 
 struct Tokenizer::Scratch {
   CutScratch cut;
-  MergeScratch merge;
+  ModelScratch model;
+  LayerStack layers;
   std::vector<Stretch> outer, inner;
-  std::string normalized;
 };
 
 // Takes a scratch out of the pool, or makes one; gives it back at the end of the call.
@@ -139,18 +126,28 @@ Tokenizer::Tokenizer(const JsonView& definition) {
   if (const std::string_view version = definition.get_string("version", ""); version != "1.0") {
     fail_format("version is \"" + std::string(version) + "\", expected \"1.0\"");
   }
-  nfc_ = read_normalizer(definition.find("normalizer"), "normalizer", 0);
+  normalizer_ = Normalizer::from_json(definition.find("normalizer"), "normalizer");
   pre_tokenizer_ = PreTokenizer::from_json(definition.find("pre_tokenizer"), "pre_tokenizer");
-  model_ = BpeModel::from_json(definition.find("model"), "model", pre_tokenizer_.byte_level());
-  added_ =
-      AddedTokens::from_json(definition.find("added_tokens"), "added_tokens", model_.vocabulary());
-  added_.set_normalized_forms([this](const std::string& content) {
-    std::string out;
-    Alignment ignored;
-    return nfc_ && nfc(content, &out, &ignored) ? out : content;
+  const JsonView model = definition.find("model");
+  if (!Model::works_on_bytes(model, "model")) pre_tokenizer_.write_byte_symbols();
+  model_ = Model::from_json(model, "model", pre_tokenizer_.byte_level());
+  const Vocabulary& vocabulary = model_->vocabulary();
+  added_ = AddedTokens::from_json(definition.find("added_tokens"), "added_tokens", vocabulary);
+  std::vector<uint32_t> barred;
+  for (const AddedToken& t : added_.all()) {
+    // One that stands only for whole words may be part of a word all the same.
+    if (t.special || !t.single_word) barred.push_back(t.id);
+  }
+  model_->bar(barred);
+  LayerStack layers;
+  RegexScratch regex;
+  added_.set_normalized_forms([&](const std::string& content) {
+    layers.drop_to(0);
+    return std::string(normalizer_.apply({content}, &layers, &regex).text);
   });
   post_processor_ = PostProcessor::from_json(definition.find("post_processor"), "post_processor");
-  decoder_ = Decoder::from_json(definition.find("decoder"), "decoder", model_.vocabulary(), added_);
+  decoder_ = Decoder::from_json(definition.find("decoder"), "decoder", vocabulary, added_);
+  encoding_rules_ = EncodingRules::from_json(definition);
   for (const char* key :
        {"added_tokens", "normalizer", "pre_tokenizer", "model", "post_processor"}) {
     append_canonical(definition.find(key), 0, &settings_);
@@ -175,97 +172,96 @@ void Tokenizer::encode(std::string_view text, const EncodeOptions& options,
 
   ScratchLoan loan(*this, text.size() <= kPooledTextBytes);
   Scratch* scratch = loan.get();
-  std::string repaired;
-  Alignment repairs;
-  const Alignment* alignment = nullptr;
-  std::string_view valid = text;
+  scratch->layers.drop_to(0);
+  MappedText valid{text};
   if (const size_t prefix = valid_utf8_prefix(text); prefix != text.size()) {
     if (options.strict_utf8)
       fail_invalid("the text is not valid UTF-8 at byte " + std::to_string(prefix));
-    repair_utf8(text, &repaired, &repairs);
-    if (repaired.size() > kMaxTextBytes) fail_invalid("the text has 4 GiB or more once repaired");
-    valid = repaired;
-    alignment = &repairs;
+    Layer& layer = scratch->layers.push(valid);
+    repair_utf8(text, &layer.text, &layer.alignment);
+    check_len(layer.text.size(), "repaired");
+    valid = layer.mapped();
   }
 
   add_special(post_processor_.before, 0);
   const MatchRules rules{options.matching, options.literal};
   scratch->outer.clear();
-  added_.cut(valid, AddedTokens::Pass::kRaw, rules, alignment, 0, &scratch->outer);
+  added_.cut(valid, AddedTokens::Pass::kRaw, rules, &scratch->outer);
+  const size_t height = scratch->layers.height();
   for (const Stretch& s : scratch->outer) {
     if (s.token != Stretch::kText) {
-      out->push_back(added_token(s, alignment, 0));
+      out->push_back(added_token(s, valid));
     } else {
-      encode_stretch(valid.substr(s.begin, s.end - s.begin), alignment, s.begin, rules, scratch,
-                     out);
+      encode_stretch(valid.part(s.begin, s.end), rules, scratch, out);
+      scratch->layers.drop_to(height);
     }
   }
   add_special(post_processor_.after, text.size());
 }
 
 // A stretch between added tokens: normalized on its own, then searched for the tokens that are
-// matched in normalized text. `origin` is its place in the text that `alignment` maps.
-void Tokenizer::encode_stretch(std::string_view text, const Alignment* alignment, uint64_t origin,
-                               const MatchRules& rules, Scratch* scratch,
+// matched in normalized text.
+void Tokenizer::encode_stretch(MappedText text, const MatchRules& rules, Scratch* scratch,
                                std::vector<Token>* out) const {
-  Alignment normalization(alignment, origin);
-  if (nfc_ && nfc(text, &scratch->normalized, &normalization)) {
-    text = scratch->normalized;
-    alignment = &normalization;
-    origin = 0;
-  }
+  text = normalizer_.apply(text, &scratch->layers, &scratch->cut.regex);
+  check_len(text.text.size(), "normalized");
   scratch->inner.clear();
-  added_.cut(text, AddedTokens::Pass::kNormalized, rules, alignment, origin, &scratch->inner);
+  added_.cut(text, AddedTokens::Pass::kNormalized, rules, &scratch->inner);
+  const size_t height = scratch->layers.height();
   for (const Stretch& s : scratch->inner) {
     if (s.token != Stretch::kText) {
-      out->push_back(added_token(s, alignment, origin));
+      out->push_back(added_token(s, text));
     } else {
-      encode_plain(text.substr(s.begin, s.end - s.begin), alignment, origin + s.begin, scratch,
-                   out);
+      encode_plain(text.part(s.begin, s.end), scratch, out);
+      scratch->layers.drop_to(height);
     }
   }
 }
 
-void Tokenizer::encode_plain(std::string_view text, const Alignment* alignment, uint64_t origin,
-                             Scratch* scratch, std::vector<Token>* out) const {
-  Alignment prefixes(alignment, origin);
-  const std::string_view cut_text = pre_tokenizer_.cut(text, &scratch->cut, &prefixes);
-  const bool prefixed = cut_text.data() != text.data();
+void Tokenizer::encode_plain(const MappedText& text, Scratch* scratch,
+                             std::vector<Token>* out) const {
+  const MappedText cut = pre_tokenizer_.cut(text, &scratch->layers, &scratch->cut);
   const size_t first = out->size();
-  for (const Piece& p : scratch->cut.pieces)
-    model_.encode(cut_text, p.begin, p.end, &scratch->merge, out);
-
-  if (!prefixed && alignment == nullptr) {
-    if (origin == 0) return;
-    for (size_t i = first; i < out->size(); ++i) {
-      (*out)[i].begin += origin;
-      (*out)[i].end += origin;
-    }
-    return;
-  }
+  model_->encode(cut.text, scratch->cut.pieces, &scratch->model, out);
+  if (cut.is_original() && cut.origin == 0) return;
   for (size_t i = first; i < out->size(); ++i) {
     Token& t = (*out)[i];
-    t.begin = prefixed ? prefixes.to_original(t.begin) : alignment->to_original(origin + t.begin);
-    t.end = prefixed ? prefixes.to_original(t.end) : alignment->to_original(origin + t.end);
+    t.begin = cut.to_original(t.begin);
+    t.end = cut.to_original(t.end);
   }
 }
 
-Token Tokenizer::added_token(const Stretch& stretch, const Alignment* alignment,
-                             uint64_t origin) const {
+Token Tokenizer::added_token(const Stretch& stretch, const MappedText& text) const {
   const AddedToken& t = added_.all()[static_cast<size_t>(stretch.token)];
-  const auto original = [&](uint64_t pos) {
-    return alignment == nullptr ? origin + pos : alignment->to_original(origin + pos);
-  };
-  return {t.id, kTokenAdded | (t.special ? kTokenSpecial : 0), original(stretch.begin),
-          original(stretch.end)};
+  return {t.id, kTokenAdded | (t.special ? kTokenSpecial : 0), text.to_original(stretch.begin),
+          text.to_original(stretch.end)};
+}
+
+Encoding Tokenizer::encode_fully(std::string_view text, std::optional<std::string_view> pair,
+                                 const EncodeOptions& options) const {
+  EncodeOptions plain = options;
+  plain.add_special = false;
+  std::vector<Token> first, second;
+  encode(text, plain, &first);
+  if (!pair)
+    return encoding_rules_.apply(first, std::nullopt, options.add_special, post_processor_);
+  plain.literal = {};
+  encode(*pair, plain, &second);
+  return encoding_rules_.apply(first, second, options.add_special, post_processor_);
 }
 
 uint32_t Tokenizer::find(std::string_view text) const {
   if (const AddedToken* token = added_.find_content(text)) return token->id;
-  if (!pre_tokenizer_.byte_level()) return model_.vocabulary().find(text);
+  const Vocabulary& vocabulary = model_->vocabulary();
   std::string symbols;
-  append_symbols(text, &symbols);
-  return model_.vocabulary().find(symbols);
+  if (pre_tokenizer_.byte_level()) {
+    append_symbols(text, &symbols);
+    return vocabulary.find(symbols);
+  }
+  if (const uint32_t id = vocabulary.find(text); id != kNoId) return id;
+  // SentencePiece's way to write a space.
+  for (const char c : text) symbols += c == ' ' ? std::string(kSpaceMark) : std::string(1, c);
+  return vocabulary.find(symbols);
 }
 
 std::array<uint8_t, 32> Tokenizer::identity() const {
@@ -273,7 +269,7 @@ std::array<uint8_t, 32> Tokenizer::identity() const {
   const auto number = [&](uint32_t v) {
     for (int i = 0; i < 4; ++i) said += static_cast<char>(v >> 8 * i);
   };
-  const Vocabulary& vocabulary = model_.vocabulary();
+  const Vocabulary& vocabulary = model_->vocabulary();
   number(vocabulary.n_tokens());
   for (uint32_t id = 0; id < vocabulary.n_ids(); ++id) {
     const auto content = vocabulary.content(id);
@@ -282,11 +278,7 @@ std::array<uint8_t, 32> Tokenizer::identity() const {
     number(static_cast<uint32_t>(content->size()));
     said += *content;
   }
-  model_.for_each_merge([&](uint32_t left, uint32_t right, uint32_t result) {
-    number(left);
-    number(right);
-    number(result);
-  });
+  model_->append_identity(&said);
   return sha256(std::as_bytes(std::span(said)));
 }
 

@@ -8,8 +8,8 @@
 #include "byte_symbols.hpp"
 #include "error.hpp"
 #include "hash.hpp"
-#include "nfc.hpp"
 #include "repair_utf8.hpp"
+#include "unicode_forms.hpp"
 #include "utf8.hpp"
 
 namespace dovetail::bpe {
@@ -202,29 +202,29 @@ Trainer::Trainer(TrainOptions options) : options_(std::move(options)) {
       fail_invalid("a special token is not valid UTF-8");
   }
   if (options_.pattern == "gpt2") {
-    pre_tokenizer_.set_byte_level(false, true);
+    pre_tokenizer_.add_byte_level(false, true);
   } else {
     const std::string_view pattern = options_.pattern == "qwen2" ? kQwen2Pattern : options_.pattern;
     pre_tokenizer_.add_split_regex(pattern, SplitBehavior::kIsolated, false);
-    pre_tokenizer_.set_byte_level(false, false);
+    pre_tokenizer_.add_byte_level(false, false);
   }
 }
 
 void Trainer::feed(std::string_view sequence) {
-  std::string repaired, normalized;
+  layers_.drop_to(0);
+  MappedText text{sequence};
   if (valid_utf8_prefix(sequence) != sequence.size()) {
-    Alignment ignored;
-    repair_utf8(sequence, &repaired, &ignored);
-    sequence = repaired;
+    Layer& layer = layers_.push(text);
+    repair_utf8(sequence, &layer.text, &layer.alignment);
+    text = layer.mapped();
   }
   if (options_.nfc) {
-    Alignment ignored;
-    if (nfc(sequence, &normalized, &ignored)) sequence = normalized;
+    Layer& layer = layers_.push(text);
+    if (nfc(text.text, &layer.text, &layer.alignment)) text = layer.mapped();
   }
-  Alignment ignored;
-  const std::string_view text = pre_tokenizer_.cut(sequence, &scratch_, &ignored);
+  text = pre_tokenizer_.cut(text, &layers_, &scratch_);
   for (const Piece& p : scratch_.pieces)
-    ++words_[std::string(text.substr(p.begin, p.end - p.begin))];
+    ++words_[std::string(text.text.substr(p.begin, p.end - p.begin))];
 }
 
 void Trainer::feed_lines(std::string_view text) {

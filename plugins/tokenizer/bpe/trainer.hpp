@@ -53,6 +53,7 @@ class Trainer {
  private:
   TrainOptions options_;
   PreTokenizer pre_tokenizer_;
+  LayerStack layers_;
   CutScratch scratch_;
   std::unordered_map<std::string, uint64_t> words_;  // pieces and how often they came
 };

@@ -20,12 +20,12 @@ void Vocabulary::rehash(size_t n_slots) {
   for (uint32_t id = 0; id < places_.size(); ++id) {
     if (places_[id].len == kNoId) continue;
     size_t slot = hash_bytes(at(id)) & (n_slots - 1);
-    while (slots_[slot] != kNoId) slot = (slot + 1) & (n_slots - 1);
+    while (slots_[slot] != kNoId && at(slots_[slot]) != at(id)) slot = (slot + 1) & (n_slots - 1);
     slots_[slot] = id;
   }
 }
 
-void Vocabulary::add(std::string_view content, int64_t id) {
+size_t Vocabulary::place(std::string_view content, int64_t id) {
   if (id < 0 || id >= kMaxIds) {
     fail_format("token \"" + std::string(content) + "\" has id " + std::to_string(id) +
                 ", expected 0 to 9999999");
@@ -33,9 +33,8 @@ void Vocabulary::add(std::string_view content, int64_t id) {
   if ((uint64_t{n_tokens_} + 1) * 2 > slots_.size())
     rehash(std::bit_ceil((size_t{n_tokens_} + 16) * 4));
   size_t slot = hash_bytes(content) & (slots_.size() - 1);
-  for (; slots_[slot] != kNoId; slot = (slot + 1) & (slots_.size() - 1)) {
-    if (at(slots_[slot]) == content)
-      fail_format("token \"" + std::string(content) + "\" is listed twice");
+  while (slots_[slot] != kNoId && at(slots_[slot]) != content) {
+    slot = (slot + 1) & (slots_.size() - 1);
   }
   const auto index = static_cast<uint32_t>(id);
   if (index >= places_.size()) places_.resize(index + 1);
@@ -43,10 +42,45 @@ void Vocabulary::add(std::string_view content, int64_t id) {
     fail_format("id " + std::to_string(id) + " belongs to \"" + std::string(at(index)) +
                 "\" and to \"" + std::string(content) + "\"");
   }
-  places_[index] = {text_.size(), static_cast<uint32_t>(content.size())};
+  return slot;
+}
+
+void Vocabulary::add(std::string_view content, int64_t id) {
+  const size_t slot = place(content, id);
+  if (slots_[slot] != kNoId) {
+    fail_format("token \"" + std::string(content) + "\" is listed twice");
+  }
+  put(content, static_cast<uint32_t>(id), slot);
+}
+
+void Vocabulary::add_or_take_over(std::string_view content, int64_t id) {
+  const size_t slot = place(content, id);
+  put(content, static_cast<uint32_t>(id), slot);
+}
+
+void Vocabulary::put(std::string_view content, uint32_t id, size_t slot) {
+  places_[id] = {text_.size(), static_cast<uint32_t>(content.size())};
   text_.append(content);
-  slots_[slot] = index;
+  slots_[slot] = id;
   ++n_tokens_;
+}
+
+void Vocabulary::read(const JsonView& section, const std::string& path) {
+  const JsonView vocab = section.find("vocab");
+  if (!vocab.is_map()) vocab.refuse(path, "vocab", "a map of token to id");
+  try {
+    reserve(vocab.len());
+    std::string_view content;
+    for (uint64_t i = 0; i < vocab.len(); ++i) {
+      const JsonView id = vocab.at(i, &content);
+      if (id.kind() != JsonKind::kInt) {
+        id.refuse("", "\"" + std::string(content) + "\"", "an integer id");
+      }
+      add(content, id.as_int());
+    }
+  } catch (const Error& e) {
+    throw Error(e.kind(), path + ".vocab: " + e.what());
+  }
 }
 
 uint32_t Vocabulary::find(std::string_view content) const {

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "json_view.hpp"
+
 namespace dovetail::bpe {
 
 inline constexpr uint32_t kMaxIds = 10'000'000;
@@ -19,6 +21,13 @@ class Vocabulary {
 
   /// errors  kFormat: id out of range or taken, content taken.
   void add(std::string_view content, int64_t id);
+
+  /// The same for a list in which a content may stand twice: the last one gives the id. Both count
+  /// as tokens and keep their contents.
+  void add_or_take_over(std::string_view content, int64_t id);
+
+  /// Reads the "vocab" of the model section at `path`, a map of token to id.
+  void read(const JsonView& section, const std::string& path);
 
   /// The id of exactly this content, or kNoId.
   uint32_t find(std::string_view content) const;
@@ -35,6 +44,9 @@ class Vocabulary {
     uint32_t len = kNoId;  // kNoId: no such token
   };
 
+  // Makes room for the id and gives the slot where the content is or belongs.
+  size_t place(std::string_view content, int64_t id);
+  void put(std::string_view content, uint32_t id, size_t slot);
   std::string_view at(uint32_t id) const {
     return {text_.data() + places_[id].begin, places_[id].len};
   }

@@ -1,14 +1,19 @@
 // How fast the BPE tokenizer is on one core: MB of text a second for loading, encoding, decoding.
 //
 //   tokenizer_bench TOKENIZER.json TEXT
+//   tokenizer_bench --on-request TOKENIZER.json TEXT IDS
 //
-// Prints the best of several runs, cold (a first pass over the text) and with a warm word cache, the
+// The first prints the best of several runs, cold (a first pass over the text) and with a warm word cache, the
 // two ways to split, and the time per byte on texts that are hard on a merger.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <fstream>
 #include <functional>
+#include <iostream>
+#include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tests/plugins/tokenizer/bpe/json_support.hpp"
@@ -17,6 +22,7 @@ namespace {
 
 using dovetail::bpe::Token;
 using dovetail::bpe::Tokenizer;
+namespace test = dovetail::bpe::test;
 
 double seconds(const std::function<void()>& fn) {
   const auto start = std::chrono::steady_clock::now();
@@ -63,8 +69,8 @@ void bench(const std::string& tokenizer_path, const std::string& text_path) {
   by_regex.add_split_regex(kQwen2Pattern, SplitBehavior::kIsolated, false,
                            PreTokenizer::Engine::kRegex);
   const auto cut = [&](const PreTokenizer& p) {
-    Alignment ignored;
-    (void)p.cut(text, &scratch, &ignored);
+    LayerStack layers;
+    (void)p.cut({text}, &layers, &scratch);
   };
   std::printf("split           %8.1f MB/s\n", mb / best_of(7, [&] { cut(t->pre_tokenizer()); }));
   std::printf("split by PCRE2  %8.1f MB/s (the Qwen2 pattern)\n",
@@ -79,12 +85,38 @@ void bench(const std::string& tokenizer_path, const std::string& text_path) {
   }
 }
 
+void serve(const std::string& tokenizer_path, const std::string& text_path,
+           const std::string& ids_path) {
+  const std::string text = test::read_file(text_path);
+  const dovetail::core::Node root = test::parse(test::read_file(tokenizer_path), tokenizer_path);
+  const Tokenizer warm(test::view(root));
+  std::vector<Token> tokens;
+  warm.encode(text, {}, &tokens);
+  std::ofstream ids(ids_path, std::ios::binary);
+  for (const Token& t : tokens) ids.write(reinterpret_cast<const char*>(&t.id), sizeof t.id);
+  ids.close();
+
+  for (std::string line; std::getline(std::cin, line);) {
+    tokens.clear();
+    std::unique_ptr<Tokenizer> fresh;
+    if (line == "first") fresh = std::make_unique<Tokenizer>(test::view(root));
+    const Tokenizer& t = fresh ? *fresh : warm;
+    std::printf("%.9f\n", seconds([&] { t.encode(text, {}, &tokens); }));
+    std::fflush(stdout);
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 3) {
-    std::fprintf(stderr, "usage: tokenizer_bench TOKENIZER.json TEXT\n");
+  if (argc == 5 && std::string_view(argv[1]) == "--on-request") {
+    serve(argv[2], argv[3], argv[4]);
+  } else if (argc == 3) {
+    bench(argv[1], argv[2]);
+  } else {
+    std::fprintf(stderr,
+                 "usage: tokenizer_bench TOKENIZER.json TEXT\n"
+                 "       tokenizer_bench --on-request TOKENIZER.json TEXT IDS\n");
     return 2;
   }
-  bench(argv[1], argv[2]);
 }

@@ -14,7 +14,7 @@ namespace {
 
 using Ids = std::vector<uint32_t>;
 
-Ids merge(const BpeModel& model, std::string_view piece, Merger merger, MergeScratch* scratch) {
+Ids merge(const BpeModel& model, std::string_view piece, Merger merger, ModelScratch* scratch) {
   std::vector<Token> tokens;
   model.encode_uncached(piece, 0, merger, scratch, &tokens);
   Ids ids;
@@ -29,9 +29,9 @@ Ids merge(const BpeModel& model, std::string_view piece, Merger merger, MergeScr
 }
 
 TEST(BpeModel, QuadraticAndHeapMergersAgreeOnRandomStrings) {
-  const BpeModel& model = qwen3().model();
+  const BpeModel& model = qwen3_model();
   const Decoder& decoder = qwen3().decoder();
-  MergeScratch scratch;
+  ModelScratch scratch;
   std::mt19937 random(20261130);
   const char* alphabets[] = {"a",     "ab", "ab ",   "aeilnrst ",
                              " \n\t", "01", "=-_*#", "\xE4\xB8\xAD\xE5\x9B\xBD"};
@@ -42,7 +42,7 @@ TEST(BpeModel, QuadraticAndHeapMergersAgreeOnRandomStrings) {
       const size_t len = 2 + random() % 120;
       while (piece.size() < len) piece += alphabet[random() % alphabet.size()];
     } else {
-      for (int k = 0; k < 8; ++k) piece += decoder.bytes(static_cast<uint32_t>(random() % 151643));
+      for (int k = 0; k < 8; ++k) piece += decoder.piece(static_cast<uint32_t>(random() % 151643));
     }
     ASSERT_EQ(merge(model, piece, Merger::kQuadratic, &scratch),
               merge(model, piece, Merger::kHeap, &scratch))
@@ -91,8 +91,8 @@ TEST(BpeModel, BothMergersFollowThePlainRuleOnARandomModel) {
     json += (i ? ",\"" : "\"") + vocab[merges[i][0]] + " " + vocab[merges[i][1]] + "\"";
   }
   const Node root = parse(json + "]}");
-  const BpeModel model = BpeModel::from_json(view(root), "model", false);
-  MergeScratch scratch;
+  const BpeModel model(view(root), "model", false);
+  ModelScratch scratch;
   for (int i = 0; i < 3000; ++i) {
     std::string piece;
     Ids symbols;
@@ -109,14 +109,12 @@ TEST(BpeModel, BothMergersFollowThePlainRuleOnARandomModel) {
 Work work_of(const std::string& unit, size_t n_bytes) {
   std::string text;
   while (text.size() < n_bytes) text += unit;
-  MergeScratch scratch;
+  ModelScratch scratch;
   CutScratch cut;
-  Alignment alignment;
+  LayerStack layers;
   std::vector<Token> tokens;
-  const std::string_view cut_text = qwen3().pre_tokenizer().cut(text, &cut, &alignment);
-  for (const Piece& p : cut.pieces) {
-    qwen3().model().encode(cut_text, p.begin, p.end, &scratch, &tokens);
-  }
+  const MappedText cut_text = qwen3().pre_tokenizer().cut({text}, &layers, &cut);
+  qwen3().model().encode(cut_text.text, cut.pieces, &scratch, &tokens);
   EXPECT_EQ(tokens.back().end, text.size());
   return scratch.work;
 }
@@ -132,20 +130,19 @@ TEST(BpeModel, WorkStaysNearLinearOnHostileInput) {
 }
 
 TEST(BpeModel, RepeatedWordsComeFromTheCache) {
-  MergeScratch scratch;
+  ModelScratch scratch;
   std::vector<Token> tokens;
   const std::string text = " international";
-  for (int i = 0; i < 10; ++i)
-    qwen3().model().encode(text, 0, static_cast<uint32_t>(text.size()), &scratch, &tokens);
+  const Piece whole[] = {{0, static_cast<uint32_t>(text.size())}};
+  for (int i = 0; i < 10; ++i) qwen3().model().encode(text, whole, &scratch, &tokens);
   EXPECT_EQ(scratch.work.pieces, 10u);
   EXPECT_EQ(scratch.work.cache_hits, 9u);
 }
 
-void expect_refused(const std::string& model_json, Error::Kind kind, const char* part,
-                    bool byte_level = false) {
+void expect_refused(const std::string& model_json, Error::Kind kind, const char* part) {
   const Node root = parse(model_json);
   try {
-    (void)BpeModel::from_json(view(root), "model", byte_level);
+    (void)Model::from_json(view(root), "model", false);
     FAIL() << model_json;
   } catch (const Error& e) {
     EXPECT_EQ(e.kind(), kind) << e.what();
@@ -155,11 +152,9 @@ void expect_refused(const std::string& model_json, Error::Kind kind, const char*
 
 TEST(BpeModel, RefusesDamagedAndUnsupportedModelsByPath) {
   using enum Error::Kind;
-  expect_refused(R"({"type": "Unigram", "vocab": []})", kUnsupported, "model.type is \"Unigram\"");
+  expect_refused(R"({"type": "Magic", "vocab": []})", kUnsupported, "model.type is \"Magic\"");
   expect_refused(R"({"type": "BPE", "dropout": 0.1, "vocab": {}, "merges": []})", kUnsupported,
                  "model.dropout");
-  expect_refused(R"({"type": "BPE", "byte_fallback": true, "vocab": {}, "merges": []})",
-                 kUnsupported, "byte_fallback", true);
   expect_refused(R"({"type": "BPE", "vocab": {"a": 0}, "merges": ["a b"]})", kFormat,
                  "model.merges[0]: token \"b\"");
   expect_refused(R"({"type": "BPE", "vocab": {"a": 0}, "merges": ["a a"]})", kFormat,

@@ -13,6 +13,7 @@
 
 #include "core/base/json.hpp"
 #include "core/base/node.hpp"
+#include "plugins/tokenizer/bpe/bpe_model.hpp"
 #include "plugins/tokenizer/bpe/json_view.hpp"
 #include "plugins/tokenizer/bpe/tokenizer.hpp"
 
@@ -42,6 +43,7 @@ class NodeSource : public JsonSource {
   }
   std::string_view as_string(uint64_t h) const override { return node(h).as_string(); }
   int64_t as_int(uint64_t h) const override { return node(h).as_int(); }
+  double as_float(uint64_t h) const override { return node(h).as_float(); }
   bool as_bool(uint64_t h) const override { return node(h).as_bool(); }
 };
 
@@ -103,6 +105,10 @@ inline const Tokenizer& qwen3() {
     return new Tokenizer(view(root));
   }();
   return *tokenizer;
+}
+
+inline const BpeModel& qwen3_model() {
+  return dynamic_cast<const BpeModel&>(qwen3().model());
 }
 
 }  // namespace dovetail::bpe::test

@@ -151,12 +151,12 @@ TEST_F(BpePlugin, NamesPiecesAndFindsIds) {
 
 TEST_F(BpePlugin, SaysWhichFileAndPlaceItRefuses) {
   const Node root =
-      parse(R"({"version": "1.0", "normalizer": {"type": "Nmt"}})", "dir/tokenizer.json");
+      parse(R"({"version": "1.0", "normalizer": {"type": "Magic"}})", "dir/tokenizer.json");
   const core::Status status = open(root);
   EXPECT_EQ(status.code(), core::Code::kUnsupported);
-  EXPECT_EQ(status.message(),
-            "dir/tokenizer.json: normalizer.type is \"Nmt\", which is not supported (supported: "
-            "NFC, Sequence, null)");
+  EXPECT_TRUE(status.message().starts_with(
+      "dir/tokenizer.json: normalizer.type is \"Magic\", which is not supported (supported: NFC, "))
+      << status.message();
 }
 
 // ---- the trainer

@@ -66,13 +66,13 @@ TEST(Qwen3Vectors, StreamedStepsAndFlushJoinToTheDecodedText) {
 
 TEST(Qwen3Vectors, EveryTokenOfTheVocabularyEncodesToItself) {
   const Decoder& decoder = qwen3().decoder();
-  MergeScratch scratch;
+  ModelScratch scratch;
   std::vector<Token> tokens;
   uint32_t n = 0;
   for (uint32_t id = 0; id < decoder.n_ids(); ++id) {
     if (decoder.is_added(id)) continue;
     tokens.clear();
-    qwen3().model().encode_uncached(decoder.bytes(id), 0, Merger::kAuto, &scratch, &tokens);
+    qwen3_model().encode_uncached(decoder.piece(id), 0, Merger::kAuto, &scratch, &tokens);
     ASSERT_EQ(tokens.size(), 1u) << id;
     ASSERT_EQ(tokens[0].id, id);
     ++n;

@@ -5,7 +5,7 @@
 
 #include "json_support.hpp"
 #include "plugins/tokenizer/bpe/error.hpp"
-#include "plugins/tokenizer/bpe/nfc.hpp"
+#include "plugins/tokenizer/bpe/unicode_forms.hpp"
 
 namespace dovetail::bpe::test {
 namespace {

@@ -24,15 +24,31 @@ CodePointSet set_of(const Node& ranges) {
   return CodePointSet(list);
 }
 
+CodePointSet union_of(std::initializer_list<const char*> names) {
+  CodePointSet all;
+  for (const char* name : names) {
+    all.add(set_of(*classes().find("regex_classes_unicode_16")->find(name)));
+  }
+  return all;
+}
+
 TEST(UnicodeTables, ClassFlagsEqualTheReferenceRanges) {
   const Node& regex = *classes().find("regex_classes_unicode_16");
   const Node& functions = *classes().find("hf_functions");
-  const std::pair<uint8_t, CodePointSet> flags[] = {
+  const std::pair<uint16_t, CodePointSet> flags[] = {
       {kLetter, set_of(*regex.find("L"))},
       {kNumber, set_of(*regex.find("N"))},
       {kSpace, set_of(*regex.find("regex_space"))},
       {kWord, set_of(*functions.find("whitespace_pretokenizer_word"))},
       {kNumeric, set_of(*functions.find("digits_is_numeric"))},
+      {kPunctuation, set_of(*functions.find("punctuation"))},
+      {kBertRemoved, set_of(*functions.find("bert_clean_text_removed"))},
+      {kAccent, set_of(*functions.find("strip_accents_removed"))},
+      {kNonspacingMark, set_of(*functions.find("bert_nonspacing_mark"))},
+      {kMark, set_of(*regex.find("M"))},
+      {kNotLower, union_of({"Lu", "Lt", "Lm", "Lo"})},
+      {kNotUpper, union_of({"Ll", "Lm", "Lo"})},
+      {kPunctOrSymbol, union_of({"P", "S"})},
       {kNfcKnown, set_of(*classes().find("normalization_known_code_points")->find("ranges"))},
   };
   for (const auto& [flag, set] : flags) {

@@ -1,5 +1,5 @@
 // NFC with the code points of Unicode 9.0, its spans, and its cost on hostile input.
-#include "plugins/tokenizer/bpe/nfc.hpp"
+#include "plugins/tokenizer/bpe/unicode_forms.hpp"
 
 #include <gtest/gtest.h>
 
