@@ -51,7 +51,7 @@ Tokenizer::~Tokenizer() {
 Result<std::vector<dvt_tok>> Tokenizer::encode(std::string_view text,
                                                std::span<const dvt_range> literal,
                                                uint32_t flags) const {
-  return collect<dvt_tok>(text.size() / 3 + 16,
+  return collect<dvt_tok>(text.size() / 2 + 16,
                           [&](dvt_call* call, dvt_tok* out, uint64_t cap, uint64_t* need) {
                             return table_->encode(object_, call, abi_text(text), literal.data(),
                                                   literal.size(), flags, out, cap, need);

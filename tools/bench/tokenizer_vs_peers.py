@@ -95,6 +95,10 @@ def open_quicktok(definition, text):
     return (f"quicktok-v1 {version}", lambda: encoding.encode_batch([text], threads=1), lambda r: list(r[0]))
 
 
+def first_difference(a, b):
+    return next((i for i, (x, y) in enumerate(zip(a, b)) if x != y), min(len(a), len(b)))
+
+
 def compare(args, text_path):
     text = pathlib.Path(text_path).read_text(encoding="utf-8")
     megabytes = len(text.encode()) / 1e6
@@ -116,9 +120,9 @@ def compare(args, text_path):
         except ImportError as error:
             print(f"  {name}: left out: {error}")
             continue
-        n_wrong = sum(a != b for a, b in zip(ids, ours.ids)) + abs(len(ids) - len(ours.ids))
-        if n_wrong:
-            print(f"  {label}: gives other ids than ours in {n_wrong} places")
+        if list(ids) != list(ours.ids):
+            print(f"  {label}: other ids than ours from token {first_difference(ids, ours.ids)} on "
+                  f"({len(ids)} in all){'; it does not normalize' if name == 'tiktoken' else ''}")
         runs[label] = timed(call)
 
     seconds = {name: [] for name in runs}

@@ -1,10 +1,12 @@
 // Alignment: where bytes of a rewritten text came from in the text before it.
 //
 // Repairing UTF-8, NFC and an added prefix space each rewrite a few places and copy the rest.
-// Layers are chained, so a token's span can be told in bytes of the caller's text.
+// Layers are chained, so a token's span can be told in bytes of the caller's text. An alignment is for
+// one thread, also to ask.
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -25,7 +27,8 @@ class Alignment {
   bool is_identity() const { return edits_.empty() && below_ == nullptr && origin_ == 0; }
 
   /// The caller's byte for output position `pos`. Never falls as pos grows; a position inside a
-  /// rewritten place maps to the place's start, so neighbouring tokens tile the text.
+  /// rewritten place maps to the place's start, so neighbouring tokens tile the text. Quick when
+  /// positions rise from call to call.
   uint64_t to_original(uint64_t pos) const {
     const uint64_t here = origin_ + to_input(pos);
     return below_ == nullptr ? here : below_->to_original(here);
@@ -38,16 +41,25 @@ class Alignment {
 
   uint64_t to_input(uint64_t pos) const {
     // The last edit that starts before pos; text from its end on is copied.
-    auto it = std::lower_bound(edits_.begin(), edits_.end(), pos,
-                               [](const Edit& e, uint64_t p) { return e.new_begin < p; });
-    if (it == edits_.begin()) return pos;
-    --it;
-    return pos < it->new_end ? it->old_begin : it->old_end + (pos - it->new_end);
+    if (n_before_ > 0 && edits_[n_before_ - 1].new_begin >= pos) n_before_ = 0;
+    for (int steps = 0; n_before_ < edits_.size() && edits_[n_before_].new_begin < pos; ++steps) {
+      ++n_before_;
+      if (steps < kFewSteps) continue;
+      const auto it =
+          std::lower_bound(edits_.begin() + static_cast<std::ptrdiff_t>(n_before_), edits_.end(),
+                           pos, [](const Edit& e, uint64_t p) { return e.new_begin < p; });
+      n_before_ = static_cast<size_t>(it - edits_.begin());
+    }
+    if (n_before_ == 0) return pos;
+    const Edit& e = edits_[n_before_ - 1];
+    return pos < e.new_end ? e.old_begin : e.old_end + (pos - e.new_end);
   }
 
+  static constexpr int kFewSteps = 8;
   const Alignment* below_;
   uint64_t origin_;
   std::vector<Edit> edits_;
+  mutable size_t n_before_ = 0;  // edits that start before the position asked for last
 };
 
 }  // namespace dovetail::bpe

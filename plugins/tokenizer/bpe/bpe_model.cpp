@@ -191,27 +191,52 @@ void BpeModel::add_unknown(std::string_view looked_up, uint32_t begin, uint32_t 
 
 // ---- the two mergers
 
+// For at most kQuadraticSymbols. Ids, ends and ranks lie in arrays of their own, so that the search
+// for the lowest rank runs over neighbouring words.
 void BpeModel::merge_quadratic(ModelScratch* scratch) const {
-  using Symbol = ModelScratch::Symbol;
-  std::vector<Symbol>& symbols = scratch->symbols;
-  Symbol* const s = symbols.data();
+  std::vector<ModelScratch::Symbol>& symbols = scratch->symbols;
   size_t n = symbols.size();
+  scratch->ids.resize(n);
+  scratch->begins.resize(n);
+  scratch->ends.resize(n);
+  scratch->ranks.resize(n);
+  uint32_t* const ids = scratch->ids.data();
+  uint32_t* const begins = scratch->begins.data();
+  uint32_t* const ends = scratch->ends.data();
+  uint32_t* const ranks = scratch->ranks.data();
+  for (size_t i = 0; i < n; ++i) {
+    ids[i] = symbols[i].id;
+    begins[i] = symbols[i].begin;
+    ends[i] = symbols[i].end;
+    ranks[i] = symbols[i].rank;
+  }
+  const auto close_gap = [&n](uint32_t* list, size_t gap) {
+    for (size_t i = gap; i + 1 < n; ++i) list[i] = list[i + 1];
+  };
   while (n > 1) {
+    uint32_t lowest = kNoRank;
     size_t best = 0;
-    for (size_t i = 1; i + 1 < n; ++i) {
-      if (s[i].rank < s[best].rank) best = i;
+    for (size_t i = 0; i + 1 < n; ++i) {
+      const bool is_lower = ranks[i] < lowest;
+      lowest = is_lower ? ranks[i] : lowest;
+      best = is_lower ? i : best;
     }
     scratch->work.steps += n;
-    if (s[best].rank == kNoRank) break;
-    s[best].id = merges_.result(s[best].rank);
-    s[best].end = s[best + 1].end;
-    std::copy(s + best + 2, s + n, s + best + 1);
+    if (lowest == kNoRank) break;
+    ids[best] = merges_.result(lowest);
+    ends[best] = ends[best + 1];
+    const uint32_t before = best > 0 ? merges_.rank(ids[best - 1], ids[best]) : kNoRank;
+    ranks[best] = best + 2 < n ? merges_.rank(ids[best], ids[best + 2]) : kNoRank;
+    if (best > 0) ranks[best - 1] = before;
+    close_gap(ids, best + 1);
+    close_gap(begins, best + 1);
+    close_gap(ends, best + 1);
+    close_gap(ranks, best + 1);
     --n;
-    s[best].rank = best + 1 < n ? merges_.rank(s[best].id, s[best + 1].id) : kNoRank;
-    if (best > 0) s[best - 1].rank = merges_.rank(s[best - 1].id, s[best].id);
     scratch->work.pair_lookups += 2;
   }
   symbols.resize(n);
+  for (size_t i = 0; i < n; ++i) symbols[i] = {ids[i], begins[i], ends[i], kNoRank};
 }
 
 void BpeModel::merge_with_heap(ModelScratch* scratch) const {

@@ -102,7 +102,8 @@ void BpeModel::read_merges(const JsonView& section, const std::string& path) {
   if (n > kMaxIds)
     fail_format(path + ".merges has " + std::to_string(n) +
                 " entries, at most 10000000 are supported");
-  merges_.reserve(n);
+  std::vector<MergeTable::Merge> merges;
+  merges.reserve(n);
   std::string joined;
   for (uint64_t i = 0; i < n; ++i) {
     const JsonView entry = list.at(i);
@@ -120,8 +121,9 @@ void BpeModel::read_merges(const JsonView& section, const std::string& path) {
     if (!prefix_.empty() && tail.starts_with(prefix_)) tail.remove_prefix(prefix_.size());
     joined.assign(left).append(tail);
     const uint32_t left_id = id_of(left), right_id = id_of(right);
-    merges_.add(left_id, right_id, id_of(joined));
+    merges.push_back({left_id, right_id, id_of(joined)});
   }
+  merges_ = MergeTable(merges);
 }
 
 void BpeModel::fill_byte_tables() {

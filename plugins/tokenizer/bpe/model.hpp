@@ -47,6 +47,7 @@ struct ModelScratch {
   };
   WordCache cache;
   std::vector<Symbol> symbols;
+  std::vector<uint32_t> ids, begins, ends, ranks;  // of symbols, in the quadratic merger
   std::vector<uint32_t> previous, next;
   std::vector<uint64_t> heap;
   std::vector<Piece> pieces;  // cut finer than the pre-tokenizer did

@@ -14,6 +14,7 @@ namespace {
 
 constexpr uint64_t kMaxTextBytes = UINT32_MAX - 16;   // pieces hold 32-bit positions
 constexpr size_t kPooledTextBytes = size_t{4} << 20;  // longer texts leave no scratch behind
+constexpr size_t kBytesPerToken = 4;  // or more, in most text: a first guess at the result's size
 constexpr int kMaxDepth = 16;
 constexpr std::string_view kSpaceMark = "\u2581";
 
@@ -183,6 +184,7 @@ void Tokenizer::encode(std::string_view text, const EncodeOptions& options,
     valid = layer.mapped();
   }
 
+  out->reserve(out->size() + text.size() / kBytesPerToken);
   add_special(post_processor_.before, 0);
   const MatchRules rules{options.matching, options.literal};
   scratch->outer.clear();

@@ -3,8 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "json_support.hpp"
 #include "plugins/tokenizer/bpe/code_point_set.hpp"
+#include "plugins/tokenizer/bpe/lowercase.hpp"
+#include "plugins/tokenizer/bpe/utf8.hpp"
 
 namespace dovetail::bpe::test {
 namespace {
@@ -67,6 +71,29 @@ TEST(UnicodeTables, RegexPropertiesEqualTheReferenceRanges) {
     if (key == "space" || key == "word" || key == "digit") key = "regex_" + key;
     EXPECT_EQ(CodePointSet(kProperties[i].ranges), set_of(*regex.find(key))) << key;
   }
+}
+
+TEST(UnicodeTables, LowerCaseAndScriptsEqualTheReference) {
+  const Node root = parse(read_file("tests/data/tokenizer/unicode-lowercase-scripts.json"));
+  std::map<uint32_t, uint32_t> lower;
+  for (const Node& r : root.find("lowercase")->find("ranges")->items()) {
+    const auto number = [&](size_t i) { return r.items()[i].as_int(); };
+    for (int64_t c = number(0); c <= number(1); c += number(2)) {
+      lower[static_cast<uint32_t>(c)] = static_cast<uint32_t>(c + number(3));
+    }
+  }
+  EXPECT_EQ(lower.size(), 1487u);
+  for (uint32_t c = 0; c < kCodePointEnd; ++c) {
+    if (c >= 0xD800 && c < 0xE000) continue;
+    std::string got, expected;
+    const bool changes = append_lowercase(c, &got);
+    const auto it = lower.find(c);
+    if (it != lower.end()) append_utf8(it->second, &expected);
+    if (c == 0x130) expected = "i\u0307";
+    ASSERT_EQ(got, expected) << std::hex << c;
+    ASSERT_EQ(changes, !expected.empty()) << std::hex << c;
+  }
+  EXPECT_EQ(kScripts.size(), root.find("scripts")->find("ranges")->items().size());
 }
 
 TEST(CodePointSet, AlgebraKeepsItsLaws) {
