@@ -64,11 +64,11 @@ TEST_F(GgufTest, NamesOfPreTokenizersCutAsTheReferencesDo) {
     const bpe::PreTokenizer p = bpe::PreTokenizer::from_json(
         bpe::test::view(*(*doc)->find("pre_tokenizer")), "pre_tokenizer");
     bpe::CutScratch scratch;
-    bpe::Alignment alignment;
+    bpe::LayerStack layers;
     size_t n_wrong = 0;
     for (const Node& line : lines) {
       const std::string& text = line.find("text")->as_string();
-      p.cut(text, &scratch, &alignment);
+      p.cut({text}, &layers, &scratch);
       std::vector<uint32_t> lens;
       for (const bpe::Piece& piece : scratch.pieces)
         lens.push_back(static_cast<uint32_t>(
@@ -85,8 +85,8 @@ TEST_F(GgufTest, NamesOfPreTokenizersCutAsTheReferencesDo) {
     const bpe::PreTokenizer p = bpe::PreTokenizer::from_json(
         bpe::test::view(*(*doc)->find("pre_tokenizer")), "pre_tokenizer");
     bpe::CutScratch scratch;
-    bpe::Alignment alignment;
-    p.cut("in 2024", &scratch, &alignment);
+    bpe::LayerStack layers;
+    p.cut({"in 2024"}, &layers, &scratch);
     EXPECT_EQ(scratch.pieces.size(), std::string(pre) == "smollm" ? 6u : 4u) << pre;
   }
 }
