@@ -27,6 +27,14 @@ class ConfigReader {
     return root_["text_config"][key];
   }
   bool has(std::string_view key) const { return !find(key).is_null(); }
+  /// The file has the key and says null, which some models mean otherwise than to leave it out.
+  bool says_null(std::string_view key) const {
+    if (has(key)) return false;
+    for (const Doc& map : {root_, root_["text_config"]})
+      for (uint64_t i = 0; map.is_map() && i < map.size(); ++i)
+        if (map.entry(i).first == key) return true;
+    return false;
+  }
 
   int64_t i64(std::string_view key, int64_t min = 1) {
     const Doc v = find(key);

@@ -101,27 +101,9 @@ inline void llama3(ConfigReader& in, Doc dict, RopeTable& table) {
 
 }  // namespace rope_detail
 
-/// The table for `rotary_dim` dimensions from rope_parameters (transformers >= 5), or from rope_theta
-/// and rope_scaling. Problems are collected in `in`.
-inline RopeTable read_rope(ConfigReader& in, int64_t rotary_dim, double default_theta = 10000.0) {
-  const char* key = in.has("rope_parameters") ? "rope_parameters" : "rope_scaling";
-  Doc dict = in.find(key);
-  if (!dict.is_null() && !dict.is_map()) {
-    in.problem(dict, ConfigReader::quoted(key) + " is " + dict.kind_name() + ", expected a map");
-    dict = {};
-  }
-  double theta = in.f64_or("rope_theta", default_theta);
-  const double inner = rope_detail::value(in, dict, "rope_theta", theta);
-  if (in.find("rope_theta").is_number() && inner != theta)
-    in.problem(dict["rope_theta"], "\"rope_theta\" is given twice with different values (" +
-                                       std::to_string(theta) + " and " + std::to_string(inner) +
-                                       "); remove one");
-  theta = inner;
-  if (!(theta > 0.0)) {
-    in.problem(in.find("rope_theta"),
-               "\"rope_theta\" is " + std::to_string(theta) + ", expected a positive number");
-    theta = default_theta;
-  }
+/// The table for `rotary_dim` dimensions of base `theta`, as `dict` says ("rope_type" and what that type
+/// needs; null = default). Problems are collected in `in`.
+inline RopeTable make_rope(ConfigReader& in, Doc dict, double theta, int64_t rotary_dim) {
   constexpr int64_t kMostDims = 65536;  // of a damaged config, not of a model
   if (rotary_dim > kMostDims) {
     in.problem({}, "a rotary embedding of " + std::to_string(rotary_dim) +
@@ -146,6 +128,30 @@ inline RopeTable read_rope(ConfigReader& in, int64_t rotary_dim, double default_
                "rope type \"" + name + "\" is not known; known are default, linear, yarn, llama3");
   }
   return table;
+}
+
+/// The table for `rotary_dim` dimensions from rope_parameters (transformers >= 5), or from rope_theta
+/// and rope_scaling. Problems are collected in `in`.
+inline RopeTable read_rope(ConfigReader& in, int64_t rotary_dim, double default_theta = 10000.0) {
+  const char* key = in.has("rope_parameters") ? "rope_parameters" : "rope_scaling";
+  Doc dict = in.find(key);
+  if (!dict.is_null() && !dict.is_map()) {
+    in.problem(dict, ConfigReader::quoted(key) + " is " + dict.kind_name() + ", expected a map");
+    dict = {};
+  }
+  double theta = in.f64_or("rope_theta", default_theta);
+  const double inner = rope_detail::value(in, dict, "rope_theta", theta);
+  if (in.find("rope_theta").is_number() && inner != theta)
+    in.problem(dict["rope_theta"], "\"rope_theta\" is given twice with different values (" +
+                                       std::to_string(theta) + " and " + std::to_string(inner) +
+                                       "); remove one");
+  theta = inner;
+  if (!(theta > 0.0)) {
+    in.problem(in.find("rope_theta"),
+               "\"rope_theta\" is " + std::to_string(theta) + ", expected a positive number");
+    theta = default_theta;
+  }
+  return make_rope(in, dict, theta, rotary_dim);
 }
 
 }  // namespace dovetail
