@@ -109,12 +109,65 @@ class HalfPrecision(unittest.TestCase):
                 self.assertEqual(got["F16"], got["F32"])
 
 
+class Configs(unittest.TestCase):
+    """What config.json may say in other words, and what no architecture takes."""
+
+    def with_config(self, folder, model, config):
+        folder = pathlib.Path(folder)
+        (folder / "model.safetensors").write_bytes((GOLDEN / model / "model.safetensors").read_bytes())
+        (folder / "config.json").write_text(json.dumps(config))
+        return folder
+
+    def read(self, model):
+        return json.loads((GOLDEN / model / "config.json").read_text())
+
+    def test_the_spelling_of_published_files_gives_the_same_bytes(self):
+        for model in ("llama3", "llama_tied", "qwen2", "qwen2_window", "mistral"):
+            config = self.read(model)
+            rope = config.pop("rope_parameters")
+            config["rope_theta"] = rope.pop("rope_theta")
+            config["rope_scaling"] = rope if rope["rope_type"] != "default" else None
+            config.pop("layer_types", None)
+            if config.get("head_dim") == config["hidden_size"] // config["num_attention_heads"]:
+                del config["head_dim"]
+            with tempfile.TemporaryDirectory() as folder, self.subTest(model):
+                self.assertEqual(logits(self.with_config(folder, model, config), range(40), "cpu"), logits(model, range(40), "cpu"))
+
+    def test_a_window_matters_only_where_a_layer_has_one(self):
+        full = {"mistral": {"sliding_window": None}, "qwen2_window": {"use_sliding_window": False, "layer_types": None}}
+        for model, change in full.items():
+            narrow = self.read(model)
+            with tempfile.TemporaryDirectory() as folder, self.subTest(model):
+                got = logits(self.with_config(folder, model, {**narrow, **change}), range(24), "cpu")["logits"][1]
+                want = logits(model, range(24), "cpu")["logits"][1]
+                n = 8 * narrow["vocab_size"]  # all of the first 8 positions are in the window
+                self.assertEqual(got[:n], want[:n])
+                self.assertNotEqual(got[n:], want[n:])
+
+    def test_what_is_not_computed_is_refused_by_name(self):
+        cases = (("llama3", {"hidden_act": "gelu"}, '"hidden_act" is "gelu"'),
+                 ("llama3", {"rope_interleaved": True}, '"rope_interleaved" is true'),
+                 ("llama3", {"partial_rotary_factor": 0.5}, '"partial_rotary_factor" is 0.5'),
+                 ("llama3", {"rope_parameters": {"rope_type": "longrope", "rope_theta": 1e4}}, 'rope type "longrope" is not known'),
+                 ("qwen2", {"layer_types": ["sliding_attention", "full_attention"]}, '"layer_types" has "sliding_attention"'),
+                 ("qwen2", {"rope_parameters": {"full_attention": {"rope_type": "default"}}}, '"rope_parameters" has a map for each'),
+                 ("mistral", {"layer_types": ["full_attention", "full_attention"]}, '"layer_types" is given'),
+                 ("mistral", {"sliding_window": "wide"}, '"sliding_window" is a string'))
+        for model, change, message in cases:
+            with tempfile.TemporaryDirectory() as folder, self.subTest(message):
+                self.with_config(folder, model, {**self.read(model), **change})
+                got = subprocess.run([DOVETAIL, "logits", folder, "--ids", "1,2", "-o", f"{folder}/out.safetensors"],
+                                     capture_output=True, text=True)
+                self.assertNotEqual(got.returncode, 0)
+                self.assertIn(message, got.stderr)
+
+
 def add(model, reference, backend):
     setattr(Golden, f"test_{model}_on_{backend}", lambda self: self.check(model, reference, backend))
 
 
-for model_name, reference_name in (("qwen3", "qwen3"), ("qwen3_tied", "qwen3_tied"), ("qwen3_yarn", "qwen3_yarn"),
-                                   ("qwen3_sharded", "qwen3")):
+MODELS = ("qwen3", "qwen3_tied", "qwen3_yarn", "llama3", "llama_tied", "qwen2", "qwen2_window", "mistral")
+for model_name, reference_name in [*((name, name) for name in MODELS), ("qwen3_sharded", "qwen3")]:
     for backend_name in ("reference", "cpu"):
         add(model_name, reference_name, backend_name)
 
