@@ -92,7 +92,7 @@ Status infer_mean_last(const OpCall& c, Types& out) {
   return Status::ok();
 }
 
-Status infer_add_scalar(const OpCall& c, Types& out) {
+Status infer_scalar(const OpCall& c, Types& out) {
   DVT_TRY([[maybe_unused]] const double v, c.f64("value"));
   return infer_same(c, out);
 }
@@ -178,9 +178,11 @@ void register_core_ops(OpRegistry& registry) {
   core("reshape", 1, 1, infer_reshape);
   core("add", 2, 2, infer_elementwise);
   core("mul", 2, 2, infer_elementwise);
-  core("silu", 1, 1, infer_same);            // x / (1 + exp(-x))
+  core("silu", 1, 1, infer_same);       // x / (1 + exp(-x))
+  core("gelu_tanh", 1, 1, infer_same);  // x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)))
   core("mean_last", 1, 1, infer_mean_last);  // mean over the last dimension
-  core("add_scalar", 1, 1, infer_add_scalar);
+  core("add_scalar", 1, 1, infer_scalar);
+  core("mul_scalar", 1, 1, infer_scalar);
   core("rsqrt", 1, 1, infer_same);  // 1 / sqrt(x)
   core("rope", 2, 2, infer_rope);
   core("cache_write", 3, 3, infer_cache_write);

@@ -54,6 +54,7 @@ RopeHalfSplitFn rope_half_split;
 BinaryFn silu_mul;
 UnaryFn exp;
 UnaryFn silu;
+UnaryFn gelu_tanh;
 SoftmaxFn softmax;
 F32ToBf16Fn f32_to_bf16;
 F16ToF32Fn f16_to_f32;

@@ -56,6 +56,7 @@ constexpr CpuKernels kRow = {
     .silu_mul = avx2::silu_mul,
     .exp = avx2::exp,
     .silu = avx2::silu,
+    .gelu_tanh = avx2::gelu_tanh,
     .softmax = avx2::softmax,
     .argmax = ref::argmax,
     .gather_rows_f32 = ref::gather_rows_f32,

@@ -55,6 +55,7 @@ constexpr CpuKernels kPortableRow = {
     .silu_mul = portable::silu_mul,
     .exp = portable::exp,
     .silu = portable::silu,
+    .gelu_tanh = portable::gelu_tanh,
     .softmax = portable::softmax,
     .argmax = ref::argmax,
     .gather_rows_f32 = ref::gather_rows_f32,

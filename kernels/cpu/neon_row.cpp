@@ -57,6 +57,7 @@ constexpr CpuKernels kRow = {
     .silu_mul = neon::silu_mul,
     .exp = neon::exp,
     .silu = neon::silu,
+    .gelu_tanh = neon::gelu_tanh,
     .softmax = neon::softmax,
     .argmax = ref::argmax,
     .gather_rows_f32 = ref::gather_rows_f32,

@@ -1,4 +1,4 @@
-// exp, silu and silu_mul for any machine; contract in kernels/pointwise.hpp, oracle in
+// exp, silu, silu_mul and gelu_tanh for any machine; contract in kernels/pointwise.hpp, oracle in
 // kernels/ref/pointwise.cpp. Bound by arithmetic: about 25 operations an element, no branch, so
 // that a compiler with SSE2 or NEON does four at a time.
 #include "kernels/cpu/portable.hpp"
@@ -16,6 +16,11 @@ void exp(float* out, const float* x, int64_t n) {
 
 void silu(float* out, const float* x, int64_t n) {
   for (int64_t i = 0; i < n; ++i) out[i] = silu_of(x[i]);
+}
+
+void gelu_tanh(float* out, const float* x, int64_t n) {
+  for (int64_t i = 0; i < n; ++i)
+    out[i] = x[i] / (1.0F + exp_of(x[i] * (kGeluSlope + kGeluCubic * (x[i] * x[i]))));
 }
 
 }  // namespace dovetail::kernels::portable

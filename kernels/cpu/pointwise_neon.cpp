@@ -1,4 +1,4 @@
-// exp, silu and silu_mul for NEON; contract in kernels/pointwise.hpp, oracle in
+// exp, silu, silu_mul and gelu_tanh for NEON; contract in kernels/pointwise.hpp, oracle in
 // kernels/ref/pointwise.cpp. Bound by arithmetic: about 40 instructions for eight elements.
 // Tails take the same instructions, so that a value does not depend on its place.
 #include "kernels/cpu/neon.hpp"
@@ -9,6 +9,11 @@ namespace {
 
 Float8 silu8(Float8 x) {
   return div(x, add(all(1.0F), exp8(negate(x))));
+}
+
+Float8 gelu_tanh8(Float8 x) {
+  const Float8 slope = add(all(kGeluSlope), mul(all(kGeluCubic), mul(x, x)));
+  return div(x, add(all(1.0F), exp8(mul(x, slope))));
 }
 
 }  // namespace
@@ -31,6 +36,12 @@ void silu(float* out, const float* x, int64_t n) {
   int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes) store(out + i, silu8(load(x + i)));
   if (i < n) store_first(out + i, silu8(load_first(x + i, n - i)), n - i);
+}
+
+void gelu_tanh(float* out, const float* x, int64_t n) {
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) store(out + i, gelu_tanh8(load(x + i)));
+  if (i < n) store_first(out + i, gelu_tanh8(load_first(x + i, n - i)), n - i);
 }
 
 }  // namespace dovetail::kernels::neon

@@ -43,6 +43,7 @@ RmsNormFn rms_norm;
 BinaryFn silu_mul;
 UnaryFn exp;
 UnaryFn silu;
+UnaryFn gelu_tanh;
 SoftmaxFn softmax;
 ReadStreamFn read_stream;
 

@@ -24,7 +24,8 @@ class SmallModel {
   // Sizes that no vector width divides.
   static constexpr int64_t kVocab = 70, kModel = 40, kHeads = 4, kKvHeads = 2, kHead = 10,
                            kFeedForward = 52, kLayers = 2;
-  static constexpr double kEps = 1e-6, kScale = 0.31622776601683794, kRopeFactor = 1.25;
+  static constexpr double kEps = 1e-6, kScale = 0.31622776601683794, kRopeFactor = 1.25,
+                          kEmbedScale = 1.5;
   static constexpr int64_t window(int64_t layer) { return layer == 1 ? 5 : 0; }
 
   struct Weight {
@@ -107,7 +108,8 @@ class SmallModel {
       freq.f64 = inv_freq_;
       return emit("rope", {x, positions}, {freq, number("attention_factor", kRopeFactor)});
     };
-    uint32_t x = emit("embed", {tokens, weight("embed")});
+    uint32_t x = emit("mul_scalar", {emit("embed", {tokens, weight("embed")})},
+                      {number("value", kEmbedScale)});
     for (int64_t i = 0; i < kLayers; ++i) {
       const std::string at = "layers." + std::to_string(i) + ".";
       w.scope(at + "attn");
@@ -127,8 +129,10 @@ class SmallModel {
       x = emit("add", {x, emit("linear", {merged, weight(at + "o")})});
       w.scope(at + "ffn");
       const uint32_t b = norm(x, at + "ffn_norm", i);
-      const uint32_t gated = emit("swiglu", {emit("linear", {b, weight(at + "gate")}),
-                                             emit("linear", {b, weight(at + "up")})});
+      const uint32_t gate = emit("linear", {b, weight(at + "gate")}),
+                     up = emit("linear", {b, weight(at + "up")});
+      const uint32_t gated =  // the first layer by SwiGLU, the second by GeGLU
+          i == 0 ? emit("swiglu", {gate, up}) : emit("mul", {emit("gelu_tanh", {gate}), up});
       x = emit("add", {x, emit("linear", {gated, weight(at + "down")})});
       EXPECT_TRUE(w.name_value("layer_out." + std::to_string(i), x, DVT_VALF_OBSERVED));
     }
@@ -147,7 +151,10 @@ class SmallModel {
     const size_t n = tokens.size();
     Answer out;
     std::vector<std::vector<double>> x(n);
-    for (size_t t = 0; t < n; ++t) x[t] = row("embed", tokens[t]);
+    for (size_t t = 0; t < n; ++t) {
+      x[t] = row("embed", tokens[t]);
+      for (double& value : x[t]) value *= kEmbedScale;
+    }
     for (int64_t i = 0; i < kLayers; ++i) {
       const std::string at = "layers." + std::to_string(i) + ".";
       std::vector<std::vector<double>> q(n), k(n), v(n);
@@ -167,7 +174,7 @@ class SmallModel {
         std::vector<double> gate = product(at + "gate", b);
         const std::vector<double> up = product(at + "up", b);
         for (size_t j = 0; j < gate.size(); ++j)
-          gate[j] = gate[j] / (1 + std::exp(-gate[j])) * up[j];
+          gate[j] = (i == 0 ? gate[j] / (1 + std::exp(-gate[j])) : gelu(gate[j])) * up[j];
         x[t] = sum(x[t], product(at + "down", gate));
       }
       out.layer_out.push_back(x);
@@ -253,6 +260,9 @@ class SmallModel {
   static std::vector<double> sum(std::vector<double> a, const std::vector<double>& b) {
     for (size_t i = 0; i < a.size(); ++i) a[i] += b[i];
     return a;
+  }
+  static double gelu(double x) {
+    return 0.5 * x * (1 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
   }
   void rotate(std::vector<double>& heads, size_t position) const {
     for (size_t h = 0; h < heads.size(); h += kHead)

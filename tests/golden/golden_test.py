@@ -133,14 +133,37 @@ class Configs(unittest.TestCase):
             with tempfile.TemporaryDirectory() as folder, self.subTest(model):
                 self.assertEqual(logits(self.with_config(folder, model, config), range(40), "cpu"), logits(model, range(40), "cpu"))
 
+    def test_gemma3_in_the_spelling_of_published_files_gives_the_same_bytes(self):
+        config = self.read("gemma3")
+        for key in ("layer_types", "_sliding_window_pattern", "tie_word_embeddings"):
+            del config[key]
+        ropes = config.pop("rope_parameters")
+        config.update(sliding_window_pattern=6, rope_theta=ropes["full_attention"]["rope_theta"],
+                      rope_local_base_freq=ropes["sliding_attention"]["rope_theta"], rope_scaling=None)
+        with tempfile.TemporaryDirectory() as folder:
+            self.assertEqual(logits(self.with_config(folder, "gemma3", config), range(40), "cpu"), logits("gemma3", range(40), "cpu"))
+
+    def test_norm_weights_of_gemma3_may_include_the_one(self):
+        with tempfile.TemporaryDirectory() as folder:
+            folder = self.with_config(folder, "gemma3", {**self.read("gemma3"), "norm_weights_include_one": True})
+            raw = bytearray((folder / "model.safetensors").read_bytes())
+            (n,) = struct.unpack_from("<Q", raw)
+            for name, t in json.loads(raw[8:8 + n]).items():
+                if "norm" in name:
+                    at, count = 8 + n + t["data_offsets"][0], t["shape"][0]
+                    struct.pack_into(f"<{count}f", raw, at, *(1.0 + v for v in struct.unpack_from(f"<{count}f", raw, at)))
+            (folder / "model.safetensors").write_bytes(raw)
+            got, want = (logits(model, range(40), "cpu")["logits"][1] for model in (folder, "gemma3"))
+            self.assertLess(max(abs(a - b) for a, b in zip(got, want)), BOUND)
+
     def test_a_window_matters_only_where_a_layer_has_one(self):
-        full = {"mistral": {"sliding_window": None}, "qwen2_window": {"use_sliding_window": False, "layer_types": None}}
-        for model, change in full.items():
-            narrow = self.read(model)
+        changes = {"llama3": {"sliding_window": 8}, "mistral": {"sliding_window": None}, "qwen2_window": {"use_sliding_window": False, "layer_types": None}}
+        for model, change in changes.items():
+            config = self.read(model)
             with tempfile.TemporaryDirectory() as folder, self.subTest(model):
-                got = logits(self.with_config(folder, model, {**narrow, **change}), range(24), "cpu")["logits"][1]
+                got = logits(self.with_config(folder, model, {**config, **change}), range(24), "cpu")["logits"][1]
                 want = logits(model, range(24), "cpu")["logits"][1]
-                n = 8 * narrow["vocab_size"]  # all of the first 8 positions are in the window
+                n = 8 * config["vocab_size"]  # all of the first 8 positions are in the window
                 self.assertEqual(got[:n], want[:n])
                 self.assertNotEqual(got[n:], want[n:])
 
@@ -152,7 +175,11 @@ class Configs(unittest.TestCase):
                  ("qwen2", {"layer_types": ["sliding_attention", "full_attention"]}, '"layer_types" has "sliding_attention"'),
                  ("qwen2", {"rope_parameters": {"full_attention": {"rope_type": "default"}}}, '"rope_parameters" has a map for each'),
                  ("mistral", {"layer_types": ["full_attention", "full_attention"]}, '"layer_types" is given'),
-                 ("mistral", {"sliding_window": "wide"}, '"sliding_window" is a string'))
+                 ("mistral", {"sliding_window": "wide"}, '"sliding_window" is a string'),
+                 ("gemma3", {"final_logit_softcapping": 30.0}, '"final_logit_softcapping" is given'),
+                 ("gemma3", {"use_bidirectional_attention": True}, '"use_bidirectional_attention" is true'),
+                 ("gemma3", {"rope_parameters": {"rope_type": "default", "rope_theta": 1e6}}, '"rope_parameters" is one set'),
+                 ("gemma3", {"hidden_activation": "gelu"}, '"hidden_activation" is "gelu"'))
         for model, change, message in cases:
             with tempfile.TemporaryDirectory() as folder, self.subTest(message):
                 self.with_config(folder, model, {**self.read(model), **change})
@@ -166,7 +193,7 @@ def add(model, reference, backend):
     setattr(Golden, f"test_{model}_on_{backend}", lambda self: self.check(model, reference, backend))
 
 
-MODELS = ("qwen3", "qwen3_tied", "qwen3_yarn", "llama3", "llama_tied", "qwen2", "qwen2_window", "mistral")
+MODELS = ("qwen3", "qwen3_tied", "qwen3_yarn", "llama3", "llama_tied", "qwen2", "qwen2_window", "mistral", "gemma3")
 for model_name, reference_name in [*((name, name) for name in MODELS), ("qwen3_sharded", "qwen3")]:
     for backend_name in ("reference", "cpu"):
         add(model_name, reference_name, backend_name)

@@ -17,6 +17,8 @@ TYPES = {"F32": (0, 1, 4), "F16": (1, 1, 2), "Q4_0": (2, 32, 18), "Q4_1": (3, 32
 NAMES = {"input_layernorm": "attn_norm", "self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k", "self_attn.v_proj": "attn_v",
          "self_attn.q_norm": "attn_q_norm", "self_attn.k_norm": "attn_k_norm", "self_attn.o_proj": "attn_output",
          "post_attention_layernorm": "ffn_norm", "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up", "mlp.down_proj": "ffn_down"}
+GEMMA3_NAMES = {**NAMES, "post_attention_layernorm": "post_attention_norm", "pre_feedforward_layernorm": "ffn_norm",
+                "post_feedforward_layernorm": "post_ffw_norm"}
 OUTSIDE = {"model.embed_tokens": "token_embd", "model.norm": "output_norm", "lm_head": "output"}
 
 
@@ -70,12 +72,13 @@ def split_bytes(pairs, groups, **options):
     return parts
 
 
-def gguf_name(name):
+def gguf_name(name, arch="qwen3"):
     stem, ending = name.rsplit(".", 1)
     if stem in OUTSIDE:
         return f"{OUTSIDE[stem]}.{ending}"
     _, _, layer, part = stem.split(".", 3)
-    return f"blk.{layer}.{NAMES[part]}.{ending}"
+    names = GEMMA3_NAMES if arch == "gemma3" else NAMES
+    return f"blk.{layer}.{names[part]}.{ending}"
 
 
 # ---------------------------------------------------------------- numbers
@@ -157,6 +160,9 @@ def config_pairs(config, arch):
             ("attention.head_count", "u32", config["num_attention_heads"]), ("attention.head_count_kv", "u32", config["num_key_value_heads"]),
             ("attention.key_length", "u32", head_dim), ("attention.value_length", "u32", head_dim),
             ("attention.layer_norm_rms_epsilon", "f32", config["rms_norm_eps"]), ("rope.freq_base", "f32", theta)]
+    if arch == "gemma3":
+        keys[-1] = ("rope.freq_base", "f32", rope["full_attention"]["rope_theta"])
+        keys.append(("attention.sliding_window", "u32", config["sliding_window"]))
     scaling = config.get("rope_scaling") or rope
     if scaling.get("rope_type", scaling.get("type", "default")) != "default":
         keys += [("rope.scaling.type", "string", scaling.get("rope_type", scaling.get("type"))), ("rope.scaling.factor", "f32", scaling["factor"])]
@@ -213,5 +219,7 @@ def model(folder, kind=None, arch="qwen3", pre="qwen2", pairs_rows=False):
         content = stored(to, dtype, data)
         if pairs_rows and name.split(".")[-2] in ("q_proj", "k_proj"):
             content = pair_rows(content, shape[0], config["head_dim"])
-        tensors.append((gguf_name(name), to, shape, content))
+        if arch == "gemma3" and "norm" in name:
+            content = array.array("f", [1.0 + v for v in array.array("f", content)]).tobytes()
+        tensors.append((gguf_name(name, arch), to, shape, content))
     return pairs, tensors

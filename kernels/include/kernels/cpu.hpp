@@ -81,6 +81,7 @@ struct CpuKernels {
   BinaryFn* silu_mul;
   UnaryFn* exp;
   UnaryFn* silu;
+  UnaryFn* gelu_tanh;
   SoftmaxFn* softmax;
   ArgmaxFn* argmax;
   GatherRowsF32Fn* gather_rows_f32;

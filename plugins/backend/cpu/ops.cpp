@@ -163,17 +163,23 @@ void run_mul(const NodeRun& n, Lane lane, uint32_t) {
 void run_swiglu(const NodeRun& n, Lane lane, uint32_t) {
   binary(n, lane, k(n).silu_mul);
 }
-void run_silu(const NodeRun& n, Lane lane, uint32_t) {
+void unary(const NodeRun& n, Lane lane, kernels::UnaryFn* fn) {
   if (n.units > 0) {
     const Array& out = n.out[0];
     const int64_t width = out.width();
     const auto [begin, end] = n.columns(lane, width);
     for (int64_t r = 0; r < out.dim[0]; ++r)
-      k(n).silu(out.f32() + r * width + begin, n.in[0].f32() + r * width + begin, end - begin);
+      fn(out.f32() + r * width + begin, n.in[0].f32() + r * width + begin, end - begin);
     return;
   }
   const auto [begin, end] = lane.range(n.in[0].size(), 64);
-  k(n).silu(n.out[0].f32() + begin, n.in[0].f32() + begin, end - begin);
+  fn(n.out[0].f32() + begin, n.in[0].f32() + begin, end - begin);
+}
+void run_silu(const NodeRun& n, Lane lane, uint32_t) {
+  unary(n, lane, k(n).silu);
+}
+void run_gelu_tanh(const NodeRun& n, Lane lane, uint32_t) {
+  unary(n, lane, k(n).gelu_tanh);
 }
 
 // The parts of definitions that run natively here: only graphs that use them by name come this way.
@@ -186,13 +192,18 @@ void run_mean_last(const NodeRun& n, Lane lane, uint32_t) {
     n.out[0].f32()[r] = static_cast<float>(sum / static_cast<double>(x.last()));
   }
 }
-std::any prepare_add_scalar(const GraphView& g, const dvt_node& n, Preparation&) {
+std::any prepare_scalar(const GraphView& g, const dvt_node& n, Preparation&) {
   return static_cast<float>(g.f64(n, "value"));
 }
 void run_add_scalar(const NodeRun& n, Lane lane, uint32_t) {
   const float value = *std::any_cast<float>(n.prepared);
   const auto [begin, end] = lane.range(n.in[0].size(), 64);
   for (int64_t i = begin; i < end; ++i) n.out[0].f32()[i] = n.in[0].f32()[i] + value;
+}
+void run_mul_scalar(const NodeRun& n, Lane lane, uint32_t) {
+  const float value = *std::any_cast<float>(n.prepared);
+  const auto [begin, end] = lane.range(n.in[0].size(), 64);
+  for (int64_t i = begin; i < end; ++i) n.out[0].f32()[i] = n.in[0].f32()[i] * value;
 }
 void run_rsqrt(const NodeRun& n, Lane lane, uint32_t) {
   const auto [begin, end] = lane.range(n.in[0].size(), 64);
@@ -306,8 +317,10 @@ constexpr HostOp kOps[] = {
     {"add", run_add, 1, nullptr, cut_binary},
     {"mul", run_mul, 1, nullptr, cut_binary},
     {"silu", run_silu, 1, nullptr, cut_unary},
+    {"gelu_tanh", run_gelu_tanh, 1, nullptr, cut_unary},
     {"mean_last", run_mean_last},
-    {"add_scalar", run_add_scalar, 1, prepare_add_scalar},
+    {"add_scalar", run_add_scalar, 1, prepare_scalar},
+    {"mul_scalar", run_mul_scalar, 1, prepare_scalar},
     {"rsqrt", run_rsqrt},
     {"swiglu", run_swiglu, 1, nullptr, cut_binary},
     {"rms_norm", run_rms_norm, 1, prepare_rms_norm, cut_rms_norm},

@@ -63,6 +63,9 @@ void run_mul(const NodeRun& n, Lane, uint32_t) {
 void run_silu(const NodeRun& n, Lane, uint32_t) {
   ref::silu(n.out[0].f32(), n.in[0].f32(), n.in[0].size());
 }
+void run_gelu_tanh(const NodeRun& n, Lane, uint32_t) {
+  ref::gelu_tanh(n.out[0].f32(), n.in[0].f32(), n.in[0].size());
+}
 
 void run_mean_last(const NodeRun& n, Lane, uint32_t) {
   const Array& x = n.in[0];
@@ -72,12 +75,16 @@ void run_mean_last(const NodeRun& n, Lane, uint32_t) {
     n.out[0].f32()[r] = static_cast<float>(sum / static_cast<double>(x.last()));
   }
 }
-std::any prepare_add_scalar(const GraphView& g, const dvt_node& n, Preparation&) {
+std::any prepare_scalar(const GraphView& g, const dvt_node& n, Preparation&) {
   return static_cast<float>(g.f64(n, "value"));
 }
 void run_add_scalar(const NodeRun& n, Lane, uint32_t) {
   const float value = *std::any_cast<float>(n.prepared);
   for (int64_t i = 0; i < n.in[0].size(); ++i) n.out[0].f32()[i] = n.in[0].f32()[i] + value;
+}
+void run_mul_scalar(const NodeRun& n, Lane, uint32_t) {
+  const float value = *std::any_cast<float>(n.prepared);
+  for (int64_t i = 0; i < n.in[0].size(); ++i) n.out[0].f32()[i] = n.in[0].f32()[i] * value;
 }
 void run_rsqrt(const NodeRun& n, Lane, uint32_t) {
   for (int64_t i = 0; i < n.in[0].size(); ++i)
@@ -199,8 +206,10 @@ constexpr HostOp kOps[] = {
     {"add", run_add},
     {"mul", run_mul},
     {"silu", run_silu},
+    {"gelu_tanh", run_gelu_tanh},
     {"mean_last", run_mean_last},
-    {"add_scalar", run_add_scalar, 1, prepare_add_scalar},
+    {"add_scalar", run_add_scalar, 1, prepare_scalar},
+    {"mul_scalar", run_mul_scalar, 1, prepare_scalar},
     {"rsqrt", run_rsqrt},
     {"rope", run_rope, 1, prepare_rope},
     {"cache_write", run_cache_write},

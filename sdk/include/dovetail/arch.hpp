@@ -190,6 +190,9 @@ class Ops {
   Tensor add(Tensor a, Tensor b) { return emit("add", {a, b}); }
   Tensor mul(Tensor a, Tensor b) { return emit("mul", {a, b}); }
   Tensor silu(Tensor x) { return emit("silu", {x}); }
+  /// x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)))
+  Tensor gelu_tanh(Tensor x) { return emit("gelu_tanh", {x}); }
+  Tensor scale(Tensor x, double by) { return emit("mul_scalar", {x}, {f64("value", &by)}); }
   /// silu(gate) * up
   Tensor swiglu(Tensor gate, Tensor up) { return emit("swiglu", {gate, up}); }
   /// Over the last dimension: x / sqrt(mean(x^2) + eps) * weight; with unit_offset, * (1 + weight).

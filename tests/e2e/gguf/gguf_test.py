@@ -115,6 +115,21 @@ class Gguf(unittest.TestCase):
         for model in (self.folder / "m-00001-of-00003.gguf", self.folder):
             self.assertTrue(self.logits(model) == self.logits(UNTIED), model)
 
+    def test_other_architectures_read_their_files_as_their_folders(self):
+        golden = ROOT / "tests" / "golden"
+        for name, arch in (("llama_tied", "llama"), ("qwen2", "qwen2")):
+            made = self.write("m.gguf", *gguf_file.model(golden / name, arch=arch, pairs_rows=arch == "llama"))
+            self.assertTrue(self.logits(made) == self.logits(golden / name), name)
+        # Norms have the one added, and the scale of attention is that of the heads.
+        original = self.folder / "gemma3"
+        original.mkdir()
+        config = json.loads((golden / "gemma3" / "config.json").read_text())
+        (original / "config.json").write_text(json.dumps({**config, "query_pre_attn_scalar": config["head_dim"]}))
+        (original / "model.safetensors").write_bytes((golden / "gemma3" / "model.safetensors").read_bytes())
+        made = self.write("g.gguf", *gguf_file.model(original, arch="gemma3"))
+        for got, want in zip(logits_of(self.logits(made)), logits_of(self.logits(original))):
+            self.assertAlmostEqual(got, want, delta=1e-4)
+
     def test_rows_of_llama_files_are_put_in_order(self):
         pairs, tensors = gguf_file.model(UNTIED, arch="llama", pairs_rows=True)
         made = self.write("m.gguf", pairs, tensors)

@@ -71,6 +71,36 @@ TEST(Silu, MatchesReference) {
   }
 }
 
+TEST(GeluTanh, MatchesReference) {
+  std::vector<float> x = {0.0F, -0.0F, 1e13F, -1e13F, 1e30F, -1e30F, kInf};
+  for (float value = -12.0F; value < 12.0F; value += 0.0017F) x.push_back(value);
+  const auto n = static_cast<int64_t>(x.size());
+  std::vector<float> expected(x.size());
+  ref::gelu_tanh(expected.data(), x.data(), n);
+  for (const CpuKernels* row : variants()) {
+    std::vector<float> out(x.size());
+    row->gelu_tanh(out.data(), x.data(), n);
+    for (size_t i = 0; i < x.size(); ++i) {
+      if (x[i] == kInf)
+        EXPECT_EQ(out[i], kInf) << row->name;
+      else
+        ASSERT_NEAR(out[i], expected[i], 1e-6F * std::abs(x[i])) << row->name << " " << x[i];
+    }
+  }
+}
+
+TEST(GeluTanh, IsHalfOfXTimesOnePlusTanh) {
+  for (double x = -5.0; x < 5.0; x += 0.01) {
+    const auto in = static_cast<float>(x);
+    float out = 0.0F;
+    ref::gelu_tanh(&out, &in, 1);
+    const double v = in;
+    const double want =
+        0.5 * v * (1.0 + std::tanh(0.7978845608028654 * (v + 0.044715 * v * v * v)));
+    EXPECT_NEAR(out, want, 1e-6) << x;
+  }
+}
+
 TEST(Pointwise, GivesTheSameBitsAtAnyPlaceAndInPlace) {
   constexpr int64_t kLen = 19;
   std::vector<float> a = noise(kLen, 1);
@@ -100,6 +130,7 @@ TEST(Pointwise, GivesTheSameBitsAtAnyPlaceAndInPlace) {
     };
     check_unary("exp", row->exp);
     check_unary("silu", row->silu);
+    check_unary("gelu_tanh", row->gelu_tanh);
     check_binary("silu_mul", row->silu_mul);
     check_binary("add", row->add);
     check_binary("mul", row->mul);
@@ -110,7 +141,7 @@ TEST(Pointwise, WritesNothingPastTheEnd) {
   for (int64_t n = 0; n < 20; ++n) {
     const std::vector<float> a = noise(n, 1);
     for (const CpuKernels* row : variants()) {
-      for (UnaryFn* fn : {row->exp, row->silu}) {
+      for (UnaryFn* fn : {row->exp, row->silu, row->gelu_tanh}) {
         std::vector<float> out(static_cast<size_t>(n) + 8, -7.0F);
         fn(out.data(), a.data(), n);
         for (size_t i = static_cast<size_t>(n); i < out.size(); ++i) ASSERT_EQ(out[i], -7.0F);
