@@ -509,8 +509,8 @@ class Checkpoints(BadInput):
                 self.refused(FILE, "config.json")
 
     def test_an_unknown_architecture_names_the_nearest(self):
-        self.checkpoint(model_type="qwen9")
-        self.refused(UNSUPPORTED, '"qwen9", did you mean "qwen3"?')
+        self.checkpoint(model_type="qwen33")
+        self.refused(UNSUPPORTED, '"qwen33", did you mean "qwen3"?')
         self.checkpoint(model_type=None)
         self.refused(FILE, "model_type", "model.arch")
 
@@ -598,7 +598,7 @@ class Plugins(BadInput):
         for command in ("explain", "inspect"):
             self.bad(USAGE, ["plugins", command, "zzz_k"], '"zzz_k"')
             self.bad(USAGE, ["plugins", command, "top_kk"], '"top_kk", did you mean "top_k"?', str(PLUGINS))
-            self.bad(USAGE, ["plugins", command, "arch/qwen2"], '"arch/qwen2", did you mean "arch/qwen3"?')
+            self.bad(USAGE, ["plugins", command, "arch/qwen33"], '"arch/qwen33", did you mean "arch/qwen3"?')
         self.bad(USAGE, ["run", "hi", "--set", f"plugins.path=[{self.folder}]", "--set", "sampler=[{zzz_k: 4}]"], '"zzz_k"')
 
 
