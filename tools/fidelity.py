@@ -135,7 +135,7 @@ def main():
     parser.add_argument("--peer-name", default="llama.cpp", help="what the page calls it, with its commit (llama.cpp)")
     parser.add_argument("--dovetail", metavar="PATH", default=os.path.join(ROOT, "build", "release", "bin", "dovetail"))
     parser.add_argument("-n", "--tokens", type=int, default=64, help="tokens of each text (64)")
-    parser.add_argument("--tie", type=float, default=0.5, help="the largest gap of logits that is a tie (0.5)")
+    parser.add_argument("--tie", type=float, default=0.3, help="the largest gap of logits that is a tie (0.3)")
     parser.add_argument("-o", "--output", metavar="FILE", help="write the page there (standard output)")
     options = parser.parse_args()
     tables, n_elsewhere = [], 0
