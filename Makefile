@@ -3,9 +3,10 @@ PRESET ?= release
 BUILD  := build/$(PRESET)
 JOBS   ?= $(shell nproc)
 PREFIX ?= /usr/local
+FUZZ_SECONDS ?= 60
 PROMPT ?= It is a truth universally acknowledged
 
-.PHONY: help run test configure build install dev asan tsan lint setup clean
+.PHONY: help run test configure build install dev asan tsan fuzz lint setup clean
 help:
 	@echo "make run    install what is missing, build, and continue a prompt with the embedded model"
 	@echo "make test   install what is missing, build, and run the whole test suite"
@@ -13,6 +14,7 @@ help:
 	@echo "make install  build, and install below PREFIX ($(PREFIX)): program, plugins, configs, SDK"
 	@echo "make asan   build and test under AddressSanitizer and UndefinedBehaviorSanitizer"
 	@echo "make tsan   build and test under ThreadSanitizer"
+	@echo "make fuzz   build the fuzz targets with clang and run each for FUZZ_SECONDS ($(FUZZ_SECONDS)), two at a time"
 	@echo "make lint   hold the sources to .clang-format and .clang-tidy (needs both tools; takes about an hour)"
 
 setup:
@@ -37,6 +39,12 @@ test: configure
 
 dev asan tsan:
 	@$(MAKE) --no-print-directory test PRESET=$@
+
+fuzz: SETUP := fuzz
+fuzz: setup
+	@cmake --preset fuzz
+	@cmake --build --preset fuzz -j $(JOBS)
+	@tests/fuzz/run.py --seconds $(FUZZ_SECONDS)
 
 lint:
 	@tools/lint.sh

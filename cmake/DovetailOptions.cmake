@@ -4,6 +4,7 @@ option(DVT_BENCHMARKS "Build the kernel and tokenizer benchmarks" ON)
 option(DVT_KERNELS_ONLY "Build kernels/ and its tests alone, which takes no library: for other processors" OFF)
 option(DVT_ASSERTIONS "Check DVT_ASSERT in every build type" OFF)
 option(DVT_WERROR "Treat warnings of our own code as errors" OFF)
+option(DVT_FUZZ "Build the fuzz targets in tests/fuzz (clang alone); takes its own sanitizers" OFF)
 set(DVT_SANITIZER "none" CACHE STRING "none, asan (address + undefined) or tsan")
 set_property(CACHE DVT_SANITIZER PROPERTY STRINGS none asan tsan)
 
@@ -32,6 +33,16 @@ elseif(DVT_SANITIZER STREQUAL "tsan")
   set(dvt_sanitize -fsanitize=thread -fno-omit-frame-pointer)
 elseif(NOT DVT_SANITIZER STREQUAL "none")
   message(FATAL_ERROR "DVT_SANITIZER is \"${DVT_SANITIZER}\", expected none, asan or tsan")
+endif()
+if(DVT_FUZZ)
+  if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang" OR NOT DVT_SANITIZER STREQUAL "none")
+    message(FATAL_ERROR "DVT_FUZZ with ${CMAKE_CXX_COMPILER_ID} and DVT_SANITIZER \"${DVT_SANITIZER}\", expected Clang "
+                        "and none: use cmake --preset fuzz")
+  endif()
+  # Every object reports its branches to libFuzzer; the targets alone link its main().
+  # Without its measure of the stack, a static thread-local variable that no plugin may have.
+  set(dvt_sanitize -fsanitize=fuzzer-no-link -fno-sanitize-coverage=stack-depth -fsanitize=address,undefined
+      -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
 endif()
 target_compile_options(dvt_flags INTERFACE ${dvt_sanitize})
 target_link_options(dvt_flags INTERFACE ${dvt_sanitize})

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# usage: setup.sh [test]
+# usage: setup.sh [test|fuzz]
 # Installs what the build and the tests need from the distribution's packages; says nothing when all
 # of it is there. With `test` also what builds and runs the kernels for another processor: where that
-# cannot be had, its test is skipped. Debian 12 and Ubuntu 24.04.
+# cannot be had, its test is skipped. With `fuzz` also clang and its libFuzzer. Debian 12 and Ubuntu 24.04.
 set -euo pipefail
 
 . /etc/os-release
@@ -14,6 +14,7 @@ case "${ID:-} ${VERSION_ID:-}" in
 esac
 packages="g++ cmake ninja-build pkg-config python3 xz-utils binutils $boost libyaml-cpp-dev libspdlog-dev
   libcli11-dev libpcre2-dev libutf8proc-dev libgtest-dev libbenchmark-dev"
+[ "${1:-}" = fuzz ] && packages="$packages clang libclang-rt-dev"
 
 cross=""
 [ "${1:-}" = test ] && [ "$(uname -m)" = x86_64 ] && cross="g++-aarch64-linux-gnu qemu-user"

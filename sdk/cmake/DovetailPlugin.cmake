@@ -39,7 +39,7 @@ function(dovetail_add_plugin)
   target_link_options(${target} PRIVATE -Wl,--version-script=${version_script} -Wl,--exclude-libs,ALL
                                         -Wl,-z,now -Wl,-z,relro)
   # A sanitizer's runtime is resolved from the program, so undefined symbols are only checked without one.
-  if(NOT DVT_SANITIZER OR DVT_SANITIZER STREQUAL "none")
+  if((NOT DVT_SANITIZER OR DVT_SANITIZER STREQUAL "none") AND NOT DVT_FUZZ)
     target_link_options(${target} PRIVATE -Wl,-z,defs)
   endif()
   if(is_installed)
