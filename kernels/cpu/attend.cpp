@@ -27,12 +27,6 @@ struct Portable {
     }
   }
   static float exp(float x) { return exp_of(x); }
-  static void scale(float* to, const float* from, float factor, int64_t n) {
-    for (int64_t i = 0; i < n; ++i) to[i] = from[i] * factor;
-  }
-  static void combine(float* total, float keep, const float* out, float take, int64_t n) {
-    for (int64_t i = 0; i < n; ++i) total[i] = total[i] * keep + out[i] * take;
-  }
 
  private:
   /// Keys [begin, end) of the tile, all of which the row sees.

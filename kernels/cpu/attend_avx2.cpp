@@ -397,12 +397,6 @@ struct Avx2 {
     });
   }
   static float exp(float x) { return _mm256_cvtss_f32(exp8(_mm256_set1_ps(x))); }
-  static void scale(float* to, const float* from, float factor, int64_t n) {
-    for (int64_t i = 0; i < n; ++i) to[i] = from[i] * factor;
-  }
-  static void combine(float* total, float keep, const float* out, float take, int64_t n) {
-    for (int64_t i = 0; i < n; ++i) total[i] = total[i] * keep + out[i] * take;
-  }
 };
 
 }  // namespace

@@ -173,12 +173,6 @@ struct Neon {
     if (n_rows - r == 1) attend_tile<1>(rows + r, tile, head_dim, scale);
   }
   static float exp(float x) { return vgetq_lane_f32(exp4(vdupq_n_f32(x)), 0); }
-  static void scale(float* to, const float* from, float factor, int64_t n) {
-    for (int64_t i = 0; i < n; ++i) to[i] = from[i] * factor;
-  }
-  static void combine(float* total, float keep, const float* out, float take, int64_t n) {
-    for (int64_t i = 0; i < n; ++i) total[i] = total[i] * keep + out[i] * take;
-  }
 };
 
 }  // namespace

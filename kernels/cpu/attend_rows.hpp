@@ -7,9 +7,6 @@
 //                               merges a tile's keys into the softmax and out of each row that sees
 //                               some; next is the tile that follows, or null
 //   exp(x)                      of one float
-//   scale(to, from, factor, n)  to[i] = from[i] * factor
-//   combine(total, keep, out, take, n)
-//                               total[i] = total[i] * keep + out[i] * take
 // The namespace is unnamed and everything included is C, as in avx2_math.hpp.
 #pragma once
 
@@ -49,6 +46,11 @@ struct AttendTile {
   const Element* value[kAttendTile];
 };
 
+void scale_row(float* to, const float* from, float factor, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) to[i] = from[i] * factor;
+}
+
+/// Merges a chunk's softmax and its out into those of the chunks before it.
 template <class Isa>
 void merge_softmax(float* total, float& total_greatest, float& total_sum, const float* out,
                    float greatest, float sum, int64_t head_dim) {
@@ -56,14 +58,14 @@ void merge_softmax(float* total, float& total_greatest, float& total_sum, const 
   if (total_sum == 0.0F) {
     total_greatest = greatest;
     total_sum = sum;
-    return Isa::scale(total, out, 1.0F, head_dim);
+    return scale_row(total, out, 1.0F, head_dim);
   }
   const float merged = greatest > total_greatest ? greatest : total_greatest;
   const float keep = Isa::exp(total_greatest - merged);
   const float take = Isa::exp(greatest - merged);
   total_greatest = merged;
   total_sum = total_sum * keep + sum * take;
-  Isa::combine(total, keep, out, take, head_dim);
+  for (int64_t i = 0; i < head_dim; ++i) total[i] = total[i] * keep + out[i] * take;
 }
 
 template <class Isa>
@@ -74,7 +76,7 @@ void merge_attend_parts(float* out, const float* parts, int64_t n_parts, int64_t
   for (const float* end = parts + n_parts * part_stride; parts < end; parts += part_stride) {
     merge_softmax<Isa>(out, greatest, sum, parts + 2, parts[0], parts[1], head_dim);
   }
-  Isa::scale(out, out, 1.0F / sum, head_dim);
+  scale_row(out, out, 1.0F / sum, head_dim);
 }
 
 template <class Isa, class Element>
@@ -126,7 +128,7 @@ class AttendWalk {
     if (first_chunk == last_chunk) {
       attend_chunk(rows, n_rows, first_chunk);
       for (int64_t r = 0; r < n_rows; ++r) {
-        Isa::scale(rows[r].out, rows[r].out, 1.0F / rows[r].sum, layout_.head_dim);
+        scale_row(rows[r].out, rows[r].out, 1.0F / rows[r].sum, layout_.head_dim);
       }
       return;
     }
@@ -141,7 +143,7 @@ class AttendWalk {
       }
     }
     for (int64_t r = 0; r < n_rows; ++r) {
-      Isa::scale(rows[r].out, rows[r].total, 1.0F / rows[r].total_sum, layout_.head_dim);
+      scale_row(rows[r].out, rows[r].total, 1.0F / rows[r].total_sum, layout_.head_dim);
     }
   }
 
