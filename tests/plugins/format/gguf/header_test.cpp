@@ -15,7 +15,7 @@ TEST_F(GgufTest, ListsTensorsRowMajorUnderTheirOwnNames) {
   EXPECT_EQ(tensors_["model.embed_tokens.weight"].format, "q8_0");
   EXPECT_EQ(tensors_["model.embed_tokens.weight"].shape, (std::vector<int64_t>{3, 32}));
   EXPECT_EQ(tensors_["model.embed_tokens.weight"].bytes, 102u);
-  const Tensor& q = tensors_["model.layers.1.self_attn.q_proj.weight"];
+  const ReadTensor& q = tensors_["model.layers.1.self_attn.q_proj.weight"];
   EXPECT_EQ(q.format, "float32");
   EXPECT_EQ(q.shape, (std::vector<int64_t>{2, 4}));
   EXPECT_EQ(f.bytes().substr(q.offset, q.bytes), std::string(32, 'q'));

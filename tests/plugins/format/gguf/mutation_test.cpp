@@ -29,25 +29,7 @@ TEST_F(GgufTest, SurvivesFiveThousandMutations) {
   const std::string numbers("\0\1\2\x7f\x80\xff\x20\x21", 8);
   size_t n_refused = 0;
   for (int i = 0; i < 5000; ++i) {
-    std::string bytes = good;
-    for (uint32_t n = 1 + random() % 3; n > 0; --n) {
-      const size_t at = random() % bytes.size();
-      switch (random() % 4) {
-        case 0:
-          bytes[at] = static_cast<char>(random());
-          break;
-        case 1:
-          bytes[at] = numbers[random() % numbers.size()];
-          break;
-        case 2:
-          bytes.erase(at, 1 + random() % 8);
-          break;
-        default:
-          bytes.insert(at, 1 + random() % 3, numbers[random() % numbers.size()]);
-      }
-      if (bytes.empty()) bytes = "x";
-    }
-    write("m.gguf", bytes);
+    write("m.gguf", mutated(good, random, numbers));
     const Status s = open();  // checks every span against the file
     n_refused += s.is_ok() ? 0 : 1;
     if (!s.is_ok()) {

@@ -1,92 +1,20 @@
-// A folder of files and the reader over it, through the C tables and the core's own host services.
+// Files of a safetensors header and zeros, and the reader over a folder of them.
 #pragma once
 
-#include <dovetail/abi/format.h>
-#include <dovetail/abi/plugin.h>
-#include <gtest/gtest.h>
-#include <unistd.h>
-
-#include <filesystem>
-#include <fstream>
-#include <map>
-#include <memory>
 #include <string>
 #include <string_view>
-#include <vector>
 
-#include "core/plugin/call_frame.hpp"
-#include "core/plugin/host.hpp"
-
-extern "C" const dvt_plugin_v1* dvt_plugin_query(uint32_t host_major, uint32_t host_minor);
+#include "tests/plugins/format/reader_test.hpp"
 
 namespace dovetail::core {
 
-struct ReadTensor {
-  std::string format;
-  std::vector<int64_t> shape;
-  std::string file;
-  uint64_t offset = 0, bytes = 0;
-};
-
-class ReaderTest : public testing::Test {
+class ReaderTest : public FormatReaderTest {
  protected:
-  void SetUp() override {
-    const std::string test = testing::UnitTest::GetInstance()->current_test_info()->name();
-    dir_ = std::filesystem::path(testing::TempDir()) /
-           ("dvt_safetensors_" + test + "_" + std::to_string(getpid()));
-    std::filesystem::remove_all(dir_);
-    std::filesystem::create_directories(dir_);
-    descriptor_ = dvt_plugin_query(DVT_ABI_MAJOR, DVT_ABI_MINOR);
-    ASSERT_EQ(descriptor_->start(call_, services_.table_for("safetensors"), &plugin_), DVT_OK);
-    table_ = static_cast<const dvt_format_v1*>(
-        descriptor_->get_interface(plugin_, abi_text("dovetail.format/1")));
-    ASSERT_NE(table_, nullptr);
-  }
-  void TearDown() override {
-    close();
-    descriptor_->stop(plugin_);
-    std::filesystem::remove_all(dir_);
-  }
-
-  void write(const std::string& name, std::string_view bytes) {
-    std::filesystem::create_directories((dir_ / name).parent_path());
-    std::ofstream(dir_ / name, std::ios::binary) << bytes;
-  }
   /// A file of this header and n_data zero bytes.
   static std::string file_of(std::string_view header, size_t n_data) {
     std::string out;
     for (uint64_t n = header.size(), i = 0; i < 8; ++i) out += static_cast<char>(n >> 8 * i & 0xff);
     return out.append(header).append(n_data, '\0');
-  }
-
-  /// Opens the folder, or a file of it, and lists its tensors.
-  Status open(const std::string& file = {}) {
-    close();
-    Result<Folder> folder = Folder::open(dir_);
-    if (!folder) return folder.status();
-    scope_ = std::make_unique<HostScope>(std::move(*folder));
-    dvt_format_open in{sizeof in, 0, scope_->dir(), 0};
-    if (!file.empty()) {
-      DVT_TRY(in.file, scope_->open_file(file));
-    }
-    CallFrame call;
-    DVT_TRY(call.check(table_->open(plugin_, call, &in, &reader_)));
-    uint64_t need = 0;
-    if (const dvt_code code = table_->tensors(reader_, call, nullptr, 0, &need); need > 0) {
-      EXPECT_EQ(code, DVT_ETOOSMALL);
-    }
-    std::vector<dvt_tensor> raw(need);
-    DVT_TRY(call.check(table_->tensors(reader_, call, raw.data(), raw.size(), &need)));
-    for (const dvt_tensor& t : raw) {
-      const File* at = HostScope::file_of(t.file);
-      tensors_[std::string(text_of(t.name))] = {std::string(text_of(t.format)),
-                                                {t.shape, t.shape + t.ndim},
-                                                std::filesystem::path(at->name()).filename(),
-                                                t.offset,
-                                                t.bytes};
-      EXPECT_LE(t.offset + t.bytes, at->size());
-    }
-    return Status::ok();
   }
   /// The message with which a single file of this header is refused; "" if it is not.
   std::string refusal(std::string_view header, size_t n_data = 0) {
@@ -102,26 +30,6 @@ class ReaderTest : public testing::Test {
     }
     return s.message();
   }
-  void close() {
-    if (reader_ != nullptr) table_->close(reader_);
-    reader_ = nullptr;
-    tensors_.clear();
-  }
-
-  std::filesystem::path dir_;
-  ThreadPool pool_{1};
-  HostServices services_{pool_};
-  CallFrame call_;
-  const dvt_plugin_v1* descriptor_ = nullptr;
-  void* plugin_ = nullptr;
-  const dvt_format_v1* table_ = nullptr;
-  std::unique_ptr<HostScope> scope_;
-  void* reader_ = nullptr;
-  std::map<std::string, ReadTensor> tensors_;
 };
-
-inline bool has(const std::string& text, std::string_view part) {
-  return text.find(part) != std::string::npos;
-}
 
 }  // namespace dovetail::core
