@@ -150,7 +150,9 @@ Status run(const std::string& program, const BenchOptions& o) {
   options.sets.push_back("scheduler.max_seqs=" + std::to_string(o.n_streams));
   options.sets.push_back("kv_cache.max_tokens=" +
                          std::to_string((o.n_prompt + o.n_decode + 64) * o.n_streams));
-  DVT_TRY(const std::unique_ptr<Session> session, Session::open(program, options));
+  SessionOptions session_options;
+  session_options.least_context = int64_t{o.n_prompt} + o.n_decode + 1;
+  DVT_TRY(const std::unique_ptr<Session> session, Session::open(program, options, session_options));
   Model& model = session->model();
   model.settle();
   Progress progress;

@@ -67,6 +67,7 @@ Status run(const std::string& program, const LogitsOptions& o) {
   SessionOptions session_options;
   session_options.observe_layers = o.layers;
   session_options.all_rows = true;
+  session_options.least_context = static_cast<int64_t>(o.ids.size());
   DVT_TRY(const std::unique_ptr<Session> session,
           Session::open(program, model_options, session_options));
   Model& model = session->model();

@@ -211,6 +211,7 @@ Result<std::unique_ptr<Session>> Session::open(const std::string& program,
   load.observed = session.observed;
   load.observe_layers = session.observe_layers;
   load.all_rows = session.all_rows;
+  load.least_context = session.least_context;
   load.plan_only = session.plan_only;
   load.cancel = interrupt_flag();
   load.progress = [&progress](uint64_t done, uint64_t total, std::string_view what) {

@@ -63,6 +63,7 @@ struct SessionOptions {
   bool observe_layers = false;        // all of "layer_out.i"
   bool plan_only = false;             // stop before weights are loaded
   bool all_rows = false;              // a step may want the logits of every token
+  int64_t least_context = 0;          // tokens, where the config has no `context`
 };
 
 class Session {

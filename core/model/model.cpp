@@ -252,7 +252,8 @@ Status Model::plan(const ModelLoad& in) {
                ? planned.in(s.backend.weights_origin)
                : planned;
 
-  max_seq_len_ = std::min<int64_t>(kDefaultContext, info_.max_seq_len);
+  max_seq_len_ =
+      std::min<int64_t>(std::max<int64_t>(kDefaultContext, in.least_context), info_.max_seq_len);
   if (s.max_seq_len) {
     max_seq_len_ = *s.max_seq_len;
     if (max_seq_len_ > info_.max_seq_len)

@@ -35,6 +35,7 @@ struct ModelLoad {
   std::vector<std::string> observed = {};  // values that must stay readable besides the outputs
   bool observe_layers = false;             // "layer_out.i" of every layer
   bool all_rows = false;                   // a step may want the logits of every token
+  int64_t least_context = 0;               // tokens, where the config says nothing
   bool plan_only = false;                  // stop before weights are loaded
   const uint32_t* cancel = nullptr;
   ProgressFn progress = {};

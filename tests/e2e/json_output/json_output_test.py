@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -122,6 +123,22 @@ class JsonOutput(unittest.TestCase):
         self.assertEqual((bench["prefill"]["tokens"], bench["decode"]["streams"]), (160, 4))
         for command in ("demo cache", "demo fast"):
             self.json(command, "--json", "-n", "4", TEXT, *(["--repeats", "1"] if "fast" in command else []))
+
+    def test_a_long_prompt_gets_a_context_that_holds_it(self):
+        path = os.path.join(self.folder, b"long")
+        shutil.copytree(os.fsencode(GOLDEN), path)
+        config_path = os.path.join(path, b"config.json")
+        with open(config_path) as f:
+            config = json.load(f)
+        config["max_position_embeddings"] = 8192
+        with open(config_path, "w") as f:
+            json.dump(config, f)
+        for more in ([], ["--set", "context=5000"]):  # the default context is 4096
+            bench = self.json("bench", path, "--json", "-p", "4100", "-n", "4", "--repeats", "1", *more)
+            self.assertEqual(bench["prefill"]["tokens"], 4100)
+        refused = program(["bench", path, "-p", "4100", "-n", "4", "--set", "context=4096"])
+        self.assertEqual(refused.returncode, 2)
+        self.assertRegex(refused.stderr.decode(), "4096")
 
 
 class NothingIsForgotten(unittest.TestCase):
