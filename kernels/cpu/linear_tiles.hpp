@@ -58,7 +58,7 @@ class LinearTiles {
   static constexpr int kTileTokens = Isa::kTileTokens;
   static constexpr int kTileRows = 4;
   static constexpr int kOneTokenRows = 2;
-  static constexpr int64_t kAheadBytes = 2048;  // rows lie one after another: fetch the next ones
+  static constexpr int64_t kAheadBytes = 16384;  // into L2: rows lie one after another
   static constexpr int64_t kPackTokens = 9;   // from here on widening once beats widening in a tile
   static constexpr int64_t kPanelLen = 1024;  // 4 rows x 1024 floats are 16 KiB: half of a small L1
   static constexpr int64_t kMaxBlock = 132;   // tokens; a bound of the partial sums on the stack
@@ -127,7 +127,7 @@ class LinearTiles {
     const auto load_whole = [&](const auto* p) { return Isa::load(p + k); };
     for (; k + kSteps * kLanes <= op.k_len; ahead += 64 * kLines) {
       for (const int64_t stop = k + kSteps * kLanes; k < stop; k += kLanes) step(load_whole);
-      for (int line = 0; line < kLines; ++line) _mm_prefetch(ahead + 64 * line, _MM_HINT_T0);
+      for (int line = 0; line < kLines; ++line) _mm_prefetch(ahead + 64 * line, _MM_HINT_T1);
     }
     for (; k + kLanes <= op.k_len; k += kLanes) step(load_whole);
     if (k < op.k_len) step([&](const auto* p) { return Isa::load_first(p + k, op.k_len - k); });
