@@ -154,6 +154,13 @@ Status run(const std::string& program, const BenchOptions& o) {
   session_options.least_context = int64_t{o.n_prompt} + o.n_decode + 1;
   DVT_TRY(const std::unique_ptr<Session> session, Session::open(program, options, session_options));
   Model& model = session->model();
+  if (session_options.least_context > model.max_seq_len())
+    return invalid("a prompt of " + std::to_string(o.n_prompt) + " tokens and " +
+                   std::to_string(o.n_decode + 1) + " more need a context of " +
+                   std::to_string(session_options.least_context) + ", this one holds " +
+                   std::to_string(model.max_seq_len()) +
+                   (session->settings().max_seq_len ? "; set `context` higher, or leave it out"
+                                                    : ", the most the model was made for"));
   model.settle();
   Progress progress;
   DVT_TRY(const Bandwidth bandwidth, measure_bandwidth(model, o.n_repeats, progress));
