@@ -1,56 +1,32 @@
-// attend for AVX2 + FMA; contract in kernels/attend.hpp, oracle in kernels/ref/attend.cpp.
+// attend for AVX2 + FMA: its scores; the rest is in attend_tiles.hpp. Contract in kernels/attend.hpp,
+// oracle in kernels/ref/attend.cpp.
 // Decode is bound by memory: a tile of keys and values is read once for all heads of the group.
 // Prefill is bound by arithmetic: up to kMaxRows (token, head) rows share each tile, three at a
 // time, as tiles of 3 rows x 4 keys for the scores and of 3 rows x 32 columns for the values; with
 // more than three rows a piece of the tile that stays in L1 is widened once for all of them.
-// A row's own arithmetic is the same whatever it is grouped with; the row of out is its running
-// sum. Rows of int8 are read as whole numbers: their scales meet the scores and weights.
 // Built with -mavx2 -mfma: C headers and intrinsics only (a test finds no weak symbols here).
-#include <math.h>
-
-#include <kernels/cached_rows.hpp>
-
-#include "kernels/cpu/attend_rows.hpp"
+#include "kernels/cpu/attend_tiles.hpp"
 #include "kernels/cpu/avx2.hpp"
 #include "kernels/cpu/avx2_math.hpp"
 
 namespace dovetail::kernels::avx2 {
 namespace {
 
-constexpr int kTileRows = 3;
+struct Isa : Vectors {
+  static constexpr int kTileRows = 3;  // 12 sums, 3 rows and a key are the 16 registers
+};
+using Tiles = AttendTiles<Isa>;
+
+constexpr int kTileRows = Isa::kTileRows;
 constexpr int64_t kMaxRows = 96;
-constexpr int kVectors = 4;  // of columns of values at once
-constexpr int64_t kColumns = kVectors * kLanes;
-constexpr int64_t kLine = 64;                          // bytes
 constexpr int64_t kWideKeys = 16;                      // keys that are widened at once
 constexpr int64_t kWideDim = 256;                      // longer rows are read as they are stored
-constexpr int64_t kWideFloats = kWideKeys * kWideDim;  // of keys, or kColumns of a tile's values
-static_assert(kColumns * kAttendTile <= kWideFloats);
-
-int64_t min_of(int64_t a, int64_t b) {
-  return a < b ? a : b;
-}
-int64_t max_of(int64_t a, int64_t b) {
-  return a > b ? a : b;
-}
-
-/// A number that is known when this is compiled.
-template <int kValue>
-struct Count {
-  static constexpr int value = kValue;
-};
+constexpr int64_t kWideFloats = kWideKeys * kWideDim;  // of keys, or of values
+static_assert(Tiles::kWideFloats <= kWideFloats);
 
 using Row = AttendRow;
 template <class Element>
 using Tile = AttendTile<Element>;
-
-/// The scales of n rows, where rows have them.
-template <class Element>
-void read_scales(float* scales, const Element* const* rows, int64_t n, int64_t head_dim) {
-  if constexpr (kHasScale<Element>) {
-    for (int64_t j = 0; j < n; ++j) scales[j] = row_scale(rows[j], head_dim);
-  }
-}
 
 /// Stores sums of four keys (or n_keys, when fewer), times scale and the keys' own scales, as a
 /// row's scores.
@@ -128,195 +104,6 @@ void widen_keys(float* wide, const Element* const* keys, int64_t n, int64_t head
   }
 }
 
-/// Widens columns [0, n_columns) of n values into [value][n_columns].
-template <class Element>
-void widen_values(float* wide, const Element* const* values, int64_t n, int64_t column,
-                  int64_t n_columns) {
-  for (int64_t j = 0; j < n; ++j) {
-    for (int64_t i = 0; i < n_columns; i += kLanes, wide += kLanes) {
-      _mm256_store_ps(wide, load(values[j] + column + i));
-    }
-  }
-}
-
-/// Turns a row's scores of one tile (by position - tile.start) into weights, times the values' own
-/// scales, and scales the row's sums to the tile's greatest score. Keys that the row does not see
-/// get weight 0.
-template <class Element>
-void weigh(float* p, Row& row, const Tile<Element>& tile, const float* value_scales,
-           int64_t head_dim) {
-  for (int64_t j = 0; j < row.begin - tile.start; ++j) p[j] = -INFINITY;
-  for (int64_t j = max_of(0, row.end - tile.start); j < kAttendTile; ++j) p[j] = -INFINITY;
-
-  __m256 top = load(p);
-  for (int64_t j = kLanes; j < kAttendTile; j += kLanes) top = _mm256_max_ps(top, load(p + j));
-  const float tile_greatest = greatest(top);
-  const float merged = tile_greatest > row.greatest ? tile_greatest : row.greatest;
-
-  __m256 acc = _mm256_setzero_ps();
-  for (int64_t j = 0; j < kAttendTile; j += kLanes) {
-    __m256 weight = exp8(_mm256_sub_ps(load(p + j), _mm256_set1_ps(merged)));
-    acc = _mm256_add_ps(acc, weight);
-    if constexpr (kHasScale<Element>) weight = _mm256_mul_ps(weight, load(value_scales + j));
-    _mm256_storeu_ps(p + j, weight);
-  }
-  const __m256 keep = exp8(_mm256_set1_ps(row.greatest - merged));
-  row.sum = row.sum * _mm256_cvtss_f32(keep) + reduce(acc);
-  if (row.greatest == merged) return;  // keep is exactly 1
-  row.greatest = merged;
-  int64_t i = 0;
-  for (; i + kLanes <= head_dim; i += kLanes) {
-    _mm256_storeu_ps(row.out + i, _mm256_mul_ps(load(row.out + i), keep));
-  }
-  if (i < head_dim) {
-    const int64_t rest = head_dim - i;
-    store_first(row.out + i, _mm256_mul_ps(load_first(row.out + i, rest), keep), rest);
-  }
-}
-
-/// out[r][columns] += sum over keys [begin, end), ascending, of p[r][key] * value_at(key)[columns],
-/// keys counted from the tile's start; load_from(p, c) and store_to(p, c, value) reach vector c of
-/// kCount. Meanwhile it fetches what comes next.
-template <int kRows, int kCount, class ValueAt, class Ahead, class Load, class Save>
-void add_columns(const Row* rows, int64_t column, const float* p, int64_t begin, int64_t end,
-                 const ValueAt& value_at, Ahead& ahead, const Load& load_from,
-                 const Save& store_to) {
-  if (begin >= end) return;
-  __m256 acc[kRows][kCount];
-  for (int r = 0; r < kRows; ++r) {
-    for (int c = 0; c < kCount; ++c) acc[r][c] = load_from(rows[r].out + column, c);
-  }
-#pragma GCC unroll 4
-  for (int64_t j = begin; j < end; ++j) {
-    const auto* from = value_at(j);
-    ahead.some();
-    __m256 weight[kRows];
-    for (int r = 0; r < kRows; ++r) weight[r] = _mm256_broadcast_ss(p + r * kAttendTile + j);
-    for (int c = 0; c < kCount; ++c) {
-      const __m256 value = load_from(from, c);
-      for (int r = 0; r < kRows; ++r) acc[r][c] = _mm256_fmadd_ps(weight[r], value, acc[r][c]);
-    }
-  }
-  for (int r = 0; r < kRows; ++r) {
-    for (int c = 0; c < kCount; ++c) store_to(rows[r].out + column, c, acc[r][c]);
-  }
-}
-
-/// The same for the keys of a tile that each row sees. Later rows begin and end no earlier: what a
-/// row sees before the last row begins or after the first row ends it takes alone, the part between
-/// together with the others, ascending for each.
-template <int kRows, int kCount, class Element, class ValueAt, class Ahead, class Load, class Save>
-void merge_columns(const Row* rows, int64_t column, const float* p, const Tile<Element>& tile,
-                   const ValueAt& value_at, Ahead& ahead, const Load& load_from,
-                   const Save& store_to) {
-  const int64_t all_begin = min_of(max_of(rows[kRows - 1].begin, tile.begin), tile.end);
-  const int64_t all_end = max_of(all_begin, min_of(rows[0].end, tile.end));
-  const auto alone = [&](int r, int64_t begin, int64_t end) {
-    add_columns<1, kCount>(
-        rows + r, column, p + r * kAttendTile, max_of(rows[r].begin, begin) - tile.start,
-        min_of(rows[r].end, end) - tile.start, value_at, ahead, load_from, store_to);
-  };
-  for (int r = 0; r < kRows; ++r) alone(r, tile.begin, all_begin);
-  add_columns<kRows, kCount>(rows, column, p, all_begin - tile.start, all_end - tile.start,
-                             value_at, ahead, load_from, store_to);
-  for (int r = 0; r < kRows; ++r) alone(r, all_end, tile.end);
-}
-
-/// kCount whole vectors of columns.
-template <int kRows, int kCount, class Element, class ValueAt, class Ahead>
-void merge_vectors(const Row* rows, int64_t column, const float* p, const Tile<Element>& tile,
-                   const ValueAt& value_at, Ahead& ahead) {
-  merge_columns<kRows, kCount>(
-      rows, column, p, tile, value_at, ahead,
-      [](const auto* from, int c) { return load(from + c * kLanes); },
-      [](float* to, int c, __m256 sum) { _mm256_storeu_ps(to + c * kLanes, sum); });
-}
-
-/// Bytes of a row of keys or values.
-template <class Element>
-int64_t row_bytes(int64_t head_dim) {
-  return kHasScale<Element> ? int8_row_bytes(head_dim) : head_dim * int64_t{sizeof(Element)};
-}
-
-/// Starts to fetch rows of keys or values, while others are at work.
-template <class Element>
-void fetch(const Element* const* rows, int64_t n_rows, int64_t head_dim) {
-  for (int64_t j = 0; j < n_rows; ++j) {
-    const char* row = reinterpret_cast<const char*>(rows[j]);
-    for (int64_t at = 0; at < row_bytes<Element>(head_dim); at += kLine) {
-      _mm_prefetch(row + at, _MM_HINT_T0);
-    }
-  }
-}
-
-/// Fetches the keys of the next tile, a line or two at every call: they lie in other pages, where the
-/// processor does not look by itself.
-template <class Element>
-class KeyFetch {
- public:
-  KeyFetch(const Tile<Element>& tile, int64_t head_dim)
-      : row_(tile.key),
-        last_(tile.key + (tile.end - tile.begin - 1)),
-        row_bytes_(row_bytes<Element>(head_dim)) {}
-  void some() {
-    for (int line = 0; line < kLines; ++line) {
-      _mm_prefetch(reinterpret_cast<const char*>(*row_) + at_, _MM_HINT_T0);
-      at_ += kLine;
-      const bool done = at_ >= row_bytes_;
-      row_ += done && row_ < last_ ? 1 : 0;
-      at_ = done ? 0 : at_;
-    }
-  }
-
- private:
-  // As many as 32 columns are, of which a value is merged meanwhile.
-  static constexpr int kLines = kColumns * sizeof(Element) > kLine
-                                    ? kColumns * sizeof(Element) / kLine
-                                    : 1;
-  const Element* const* row_;
-  const Element* const* last_;
-  int64_t row_bytes_;
-  int64_t at_ = 0;
-};
-struct NoFetch {
-  void some() {}
-};
-
-/// All columns of a tile's values, as they are stored: 32 at a time, then 8, then what is left.
-template <int kRows, class Element>
-void merge_values(const Row* rows, const float* p, const Tile<Element>& tile,
-                  const Tile<Element>* next, int64_t head_dim) {
-  int64_t i = 0;
-  const int64_t skipped = tile.begin - tile.start;
-  const auto value_at = [&](int64_t j) { return tile.value[j - skipped] + i; };
-  KeyFetch<Element> ahead(next != nullptr ? *next : tile, head_dim);
-  NoFetch nothing;
-  for (; i + kColumns <= head_dim; i += kColumns) {
-    merge_vectors<kRows, kVectors>(rows, i, p, tile, value_at, ahead);
-  }
-  for (; i + kLanes <= head_dim; i += kLanes) {
-    merge_vectors<kRows, 1>(rows, i, p, tile, value_at, nothing);
-  }
-  if (i == head_dim) return;
-  const int64_t rest = head_dim - i;
-  merge_columns<kRows, 1>(
-      rows, i, p, tile, value_at, nothing,
-      [&](const auto* from, int) { return load_first(from, rest); },
-      [&](float* to, int, __m256 sum) { store_first(to, sum, rest); });
-}
-
-template <class Element>
-void weigh_rows(float* p, Row* rows, int64_t n_rows, const Tile<Element>& tile, int64_t head_dim) {
-  float value_scales[kAttendTile] = {};  // by position - tile.start
-  read_scales(value_scales + (tile.begin - tile.start), tile.value, tile.end - tile.begin,
-              head_dim);
-  for (int64_t r = 0; r < n_rows; ++r) {
-    if (rows[r].begin < tile.end && tile.begin < rows[r].end) {
-      weigh(p + r * kAttendTile, rows[r], tile, value_scales, head_dim);
-    }
-  }
-}
-
 /// A tile for up to three rows, straight from the cache.
 template <int kRows, class Element>
 void attend_tile(Row* rows, const Tile<Element>& tile, const Tile<Element>* next, int64_t head_dim,
@@ -328,17 +115,8 @@ void attend_tile(Row* rows, const Tile<Element>& tile, const Tile<Element>* next
     score_keys<kRows>(p + (tile.begin - tile.start) + j, rows, tile.key + j, n_keys - j, head_dim,
                       scale);
   }
-  weigh_rows(p, rows, kRows, tile, head_dim);
-  merge_values<kRows>(rows, p, tile, next, head_dim);
-}
-
-/// Calls fn with three rows at a time, as an integral constant, and with what is left.
-template <class Fn>
-void by_threes(int64_t n_rows, const Fn& fn) {
-  int64_t r = 0;
-  for (; r + kTileRows <= n_rows; r += kTileRows) fn(Count<kTileRows>(), r);
-  if (n_rows - r == 2) fn(Count<2>(), r);
-  if (n_rows - r == 1) fn(Count<1>(), r);
+  Tiles::weigh_rows(p, rows, kRows, tile, head_dim);
+  Tiles::merge_values<kRows>(rows, p, tile, next, head_dim);
 }
 
 /// A tile for up to kMaxRows rows, which share what is widened of it. head_dim is a multiple of 8
@@ -356,7 +134,7 @@ void attend_wide_tile(Row* rows, int64_t n_rows, const Tile<Element>& tile,
     widen_keys(wide, tile.key + j, n, head_dim);
     fetch(tile.key + j + n, min_of(kWideKeys, n_keys - j - n), head_dim);
     fetch(tile.value + j, n, head_dim);
-    by_threes(n_rows, [&](auto count, int64_t r) {
+    Tiles::by_rows(n_rows, [&](auto count, int64_t r) {
       const int64_t seen = min_of(n, rows[r + count.value - 1].end - tile.begin - j);
       float* scores = p + r * kAttendTile + (tile.begin - tile.start) + j;
       for (int64_t g = 0; g < seen; g += kTileKeys) {
@@ -365,22 +143,8 @@ void attend_wide_tile(Row* rows, int64_t n_rows, const Tile<Element>& tile,
       }
     });
   }
-  weigh_rows(p, rows, n_rows, tile, head_dim);
-  if (next != nullptr) fetch(next->key, min_of(kWideKeys, next->end - next->begin), head_dim);
-  NoFetch nothing;
-  int64_t i = 0;
-  const auto merge = [&](auto n_vectors) {
-    constexpr int64_t kWidth = n_vectors.value * kLanes;
-    widen_values(wide, tile.value, n_keys, i, kWidth);
-    by_threes(n_rows, [&](auto count, int64_t r) {
-      merge_vectors<count.value, n_vectors.value>(
-          rows + r, i, p + r * kAttendTile, tile,
-          [&](int64_t j) { return wide + (j - (tile.begin - tile.start)) * kWidth; }, nothing);
-    });
-    i += kWidth;
-  };
-  while (i + kColumns <= head_dim) merge(Count<kVectors>());
-  while (i < head_dim) merge(Count<1>());
+  Tiles::weigh_rows(p, rows, n_rows, tile, head_dim);
+  Tiles::merge_wide_values(rows, n_rows, p, wide, tile, next, head_dim);
 }
 
 /// As attend_rows.hpp wants it.
@@ -392,11 +156,11 @@ struct Avx2 {
                    int64_t head_dim, float scale) {
     const bool widens = n_rows > kTileRows && head_dim <= kWideDim && head_dim % kLanes == 0;
     if (widens) return attend_wide_tile(rows, n_rows, tile, next, head_dim, scale);
-    by_threes(n_rows, [&](auto count, int64_t r) {
+    Tiles::by_rows(n_rows, [&](auto count, int64_t r) {
       attend_tile<count.value>(rows + r, tile, next, head_dim, scale);
     });
   }
-  static float exp(float x) { return _mm256_cvtss_f32(exp8(_mm256_set1_ps(x))); }
+  static float exp(float x) { return Tiles::exp(x); }
 };
 
 }  // namespace

@@ -1,5 +1,4 @@
-// The arithmetic that AVX2 kernels share: loads that widen, masked tails, the reduction tree and
-// the exponential.
+// The arithmetic that AVX2 kernels share: loads that widen, masked tails and the reduction tree.
 //
 // Everything here is static and everything included is C: an ISA file must define no symbol that
 // the linker could take for a file that runs on other machines (a test finds no weak symbols).
@@ -98,6 +97,14 @@ static inline uint32_t greatest_bits(__m256i a) {
   return static_cast<uint32_t>(_mm_cvtsi128_si32(m));
 }
 
+/// The sum of the lanes of integers.
+static inline int32_t total_of(__m256i v) {
+  __m128i s = _mm_add_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
+  s = _mm_add_epi32(s, _mm_shuffle_epi32(s, 0x4E));
+  s = _mm_add_epi32(s, _mm_shuffle_epi32(s, 0xB1));
+  return _mm_cvtsi128_si32(s);
+}
+
 static inline float float_of_bits(uint32_t bits) {
   return _mm_cvtss_f32(_mm_castsi128_ps(_mm_cvtsi32_si128(static_cast<int>(bits))));
 }
@@ -110,34 +117,62 @@ static inline __m256 power_of_two(__m256i n) {
   return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(n, _mm256_set1_epi32(127)), 23));
 }
 
-/// e^x in every lane, within 2 units in the last place; the ends are those of pointwise.hpp.
-///
-/// x = n ln 2 + r with |r| <= ln 2 / 2, where the Taylor series to r^7 is within 0.1 ulp; 2^n is
-/// applied in two halves, so that both ends of the range come out of ordinary rounding.
-static inline __m256 exp8(__m256 x) {
-  const __m256 highest = _mm256_set1_ps(89.0F);   // e^89 rounds to infinity
-  const __m256 lowest = _mm256_set1_ps(-104.0F);  // e^-104 rounds to zero
-  const __m256 ln2_high = _mm256_set1_ps(0x1.63p-1F);
-  const __m256 ln2_low = _mm256_set1_ps(-0x1.bd0106p-13F);
+namespace {
 
-  x = _mm256_max_ps(lowest, _mm256_min_ps(highest, x));  // NaN in the second operand passes
-  const __m256 whole =
-      _mm256_round_ps(_mm256_mul_ps(x, _mm256_set1_ps(0x1.715476p+0F)), _MM_FROUND_TO_NEAREST_INT);
-  const __m256 r = _mm256_fnmadd_ps(whole, ln2_low, _mm256_fnmadd_ps(whole, ln2_high, x));
+/// Vectors of eight floats, as the headers want them that are written once for all widths:
+/// linear_tiles.hpp, attend_tiles.hpp, row_tiles.hpp.
+struct Vectors {
+  using Vec = __m256;
+  static constexpr int kLanes = 8;
 
-  __m256 p = _mm256_set1_ps(1.0F / 5040.0F);
-  p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(1.0F / 720.0F));
-  p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(1.0F / 120.0F));
-  p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(1.0F / 24.0F));
-  p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(1.0F / 6.0F));
-  p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(0.5F));
-  p = _mm256_fmadd_ps(_mm256_mul_ps(p, r), r, r);
-  p = _mm256_add_ps(p, _mm256_set1_ps(1.0F));
+  static Vec zero() { return _mm256_setzero_ps(); }
+  static Vec all(float x) { return _mm256_set1_ps(x); }
+  static Vec add(Vec a, Vec b) { return _mm256_add_ps(a, b); }
+  static Vec sub(Vec a, Vec b) { return _mm256_sub_ps(a, b); }
+  static Vec mul(Vec a, Vec b) { return _mm256_mul_ps(a, b); }
+  static Vec div(Vec a, Vec b) { return _mm256_div_ps(a, b); }
+  static Vec sqrt(Vec a) { return _mm256_sqrt_ps(a); }
+  static Vec negated(Vec a) { return _mm256_xor_ps(a, _mm256_set1_ps(-0.0F)); }
+  static Vec fma(Vec a, Vec b, Vec c) { return _mm256_fmadd_ps(a, b, c); }    // a * b + c
+  static Vec fnma(Vec a, Vec b, Vec c) { return _mm256_fnmadd_ps(a, b, c); }  // c - a * b
+  static Vec min(Vec a, Vec b) { return _mm256_min_ps(a, b); }                // b if one is NaN
+  static Vec max(Vec a, Vec b) { return _mm256_max_ps(a, b); }                // likewise
+  static Vec rounded(Vec a) { return _mm256_round_ps(a, _MM_FROUND_TO_NEAREST_INT); }
 
-  const __m256i n = _mm256_cvtps_epi32(whole);
-  const __m256i half = _mm256_srai_epi32(n, 1);
-  const __m256 scaled = _mm256_mul_ps(p, power_of_two(half));
-  return _mm256_mul_ps(scaled, power_of_two(_mm256_sub_epi32(n, half)));
-}
+  /// p * 2^whole for |whole| <= 150, in two halves, so that both ends of the range come out of
+  /// ordinary rounding.
+  static Vec times_power_of_two(Vec p, Vec whole) {
+    const __m256i n = _mm256_cvtps_epi32(whole);
+    const __m256i half = _mm256_srai_epi32(n, 1);
+    return _mm256_mul_ps(_mm256_mul_ps(p, power_of_two(half)),
+                         power_of_two(_mm256_sub_epi32(n, half)));
+  }
 
+  /// Elements of any type as floats; load_first reads the first n, n in [0, kLanes], and gives zeros
+  /// for the others.
+  template <class Element>
+  static Vec load(const Element* p) {
+    return avx2::load(p);
+  }
+  template <class Element>
+  static Vec load_first(const Element* p, int64_t n) {
+    return avx2::load_first(p, n);
+  }
+  static Vec load_aligned(const float* p) { return _mm256_load_ps(p); }
+  static Vec broadcast(const float* p) { return _mm256_broadcast_ss(p); }
+  static void store(float* p, Vec v) { _mm256_storeu_ps(p, v); }
+  static void store_first(float* p, Vec v, int64_t n) { avx2::store_first(p, v, n); }
+  static void store_aligned(float* p, Vec v) { _mm256_store_ps(p, v); }
+
+  /// The first n lanes of a and the others of b.
+  static Vec first_of(Vec a, Vec b, int64_t n) {
+    return _mm256_blendv_ps(b, a, _mm256_castsi256_ps(first_lanes(n)));
+  }
+  static __m128 reduce4(Vec a, Vec b, Vec c, Vec d) { return avx2::reduce4(a, b, c, d); }
+  static float reduce(Vec a) { return avx2::reduce(a); }
+  static float greatest(Vec a) { return avx2::greatest(a); }
+  static float first(Vec a) { return _mm256_cvtss_f32(a); }
+};
+
+}  // namespace
 }  // namespace dovetail::kernels::avx2

@@ -1,29 +1,14 @@
 // linear for AVX2 + FMA: the tiles of linear_tiles.hpp in vectors of eight floats. Built with -mavx2
 // -mfma: C headers and intrinsics only (a test finds no weak symbols here).
 #include "kernels/cpu/avx2.hpp"
+#include "kernels/cpu/avx2_math.hpp"
 #include "kernels/cpu/linear_tiles.hpp"
 
 namespace dovetail::kernels::avx2 {
 namespace {
 
-struct Isa {
-  using Vec = __m256;
-  static constexpr int kLanes = 8;
+struct Isa : Vectors {
   static constexpr int kTileTokens = 3;  // 12 sums, 3 tokens and a row are the 16 registers
-
-  static Vec zero() { return _mm256_setzero_ps(); }
-  static Vec fma(Vec a, Vec b, Vec c) { return _mm256_fmadd_ps(a, b, c); }
-  template <class Weight>
-  static Vec load(const Weight* p) {
-    return avx2::load(p);
-  }
-  template <class Weight>
-  static Vec load_first(const Weight* p, int64_t n) {
-    return avx2::load_first(p, n);
-  }
-  static Vec load_aligned(const float* p) { return _mm256_load_ps(p); }
-  static void store_aligned(float* p, Vec v) { _mm256_store_ps(p, v); }
-  static __m128 reduce4(Vec a, Vec b, Vec c, Vec d) { return avx2::reduce4(a, b, c, d); }
 };
 
 }  // namespace

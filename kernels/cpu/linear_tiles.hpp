@@ -7,8 +7,7 @@
 // Every path adds an output's products in the same order, in the same lanes. Where it stops in the
 // middle (a panel that is not the last), the lanes are kept whole, so nothing changes.
 //
-// An Isa has Vec, kLanes, kTileTokens and, on its vectors: zero(), fma(a, b, c) = a * b + c,
-// load(p) of any weights, load_first(p, n), load_aligned(p), store_aligned(p, v) and reduce4(4 x v).
+// An Isa is the Vectors of avx2_math.hpp or avx512_math.hpp with kTileTokens.
 // The namespace is unnamed and everything included is C, as in avx2_math.hpp.
 #pragma once
 

@@ -6,6 +6,7 @@
 #include <kernels/convert.hpp>
 #include <kernels/kv_cache.hpp>
 #include <kernels/linear.hpp>
+#include <kernels/linear_gguf.hpp>
 #include <kernels/linear_quantized.hpp>
 #include <kernels/pointwise.hpp>
 #include <kernels/read_stream.hpp>
@@ -54,6 +55,14 @@ LinearQuantizedFn linear_int4q;
 LinearQuantizedFn linear_add_int4q;
 LinearQuantizedFn linear_int6;
 LinearQuantizedFn linear_add_int6;
+LinearQuantizedFn linear_q4_0;
+LinearQuantizedFn linear_add_q4_0;
+LinearQuantizedFn linear_q8_0;
+LinearQuantizedFn linear_add_q8_0;
+LinearQuantizedFn linear_q4_k;
+LinearQuantizedFn linear_add_q4_k;
+LinearQuantizedFn linear_q6_k;
+LinearQuantizedFn linear_add_q6_k;
 }  // namespace dotprod
 
 }  // namespace dovetail::kernels::neon

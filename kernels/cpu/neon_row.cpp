@@ -79,6 +79,14 @@ constexpr CpuKernels with_dot_products(CpuKernels row) {
   row.linear_add_int4q = neon::dotprod::linear_add_int4q;
   row.linear_int6 = neon::dotprod::linear_int6;
   row.linear_add_int6 = neon::dotprod::linear_add_int6;
+  row.linear_q4_0 = neon::dotprod::linear_q4_0;
+  row.linear_add_q4_0 = neon::dotprod::linear_add_q4_0;
+  row.linear_q8_0 = neon::dotprod::linear_q8_0;
+  row.linear_add_q8_0 = neon::dotprod::linear_add_q8_0;
+  row.linear_q4_k = neon::dotprod::linear_q4_k;
+  row.linear_add_q4_k = neon::dotprod::linear_add_q4_k;
+  row.linear_q6_k = neon::dotprod::linear_q6_k;
+  row.linear_add_q6_k = neon::dotprod::linear_add_q6_k;
   return row;
 }
 

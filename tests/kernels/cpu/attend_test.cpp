@@ -131,11 +131,11 @@ std::vector<float> run(const CpuKernels* row, const Setting& s, int64_t chunk_le
 
 std::vector<Setting> settings() {
   std::vector<Setting> all;
-  for (const int64_t head_dim : {1, 8, 13, 32, 43, 128}) {
+  for (const int64_t head_dim : {1, 8, 13, 16, 32, 43, 64, 80, 100, 128, 256, 264}) {
     all.push_back({.head_dim = head_dim});
     all.push_back({.head_dim = head_dim, .kv_len = 200, .n_tokens = 1});
   }
-  for (const int64_t n_group_heads : {1, 2, 3, 5, 60}) {
+  for (const int64_t n_group_heads : {1, 2, 3, 5, 6, 7, 60}) {
     all.push_back({.n_group_heads = n_group_heads, .kv_len = 70, .n_tokens = 4});
   }
   for (const int64_t kv_len : {1, 2, 63, 64, 65, 127, 128, 129}) {
@@ -309,6 +309,56 @@ TEST(Attend, ReadsRowsOfZerosInAnInt8Cache) {
     row->attend_int8({out.data(), 8, q.data(), 8, 1, 1, 0, 1, INT64_MAX, 1.0F}, layout, k.data(),
                      v.data(), page_table.data());
     for (const float value : out) EXPECT_FLOAT_EQ(value, 3.0F) << row->name;
+  }
+}
+
+/// Positions [0, 20) of one head of a float cache in which key 10 is `bad`, for a query at each.
+void expect_nan_from_the_row_that_sees(float bad) {
+  constexpr int64_t kDim = 16;
+  constexpr int64_t kLen = 20;
+  const KvLayout layout{1, kDim, 32, 32 * kDim};
+  const std::vector<uint32_t> page_table = {0};
+  std::vector<float> k(32 * kDim, 1.0F);
+  const std::vector<float> v(32 * kDim, 2.0F);
+  k[10 * kDim + 3] = bad;
+  const std::vector<float> q(kLen * kDim, 1.0F);
+  for (const CpuKernels* row : variants()) {
+    for (const int64_t n_tokens : {int64_t{1}, kLen}) {  // at once, or the last one alone
+      std::vector<float> out(kLen * kDim, 2.0F);
+      const int64_t first = kLen - n_tokens;
+      row->attend_f32(
+          {out.data() + first * kDim, kDim, q.data(), kDim, n_tokens, first, 0, 1, INT64_MAX, 1.0F},
+          layout, k.data(), v.data(), page_table.data());
+      for (int64_t t = 0; t < kLen; ++t) {
+        const float value = out[static_cast<size_t>(t * kDim)];
+        EXPECT_EQ(std::isnan(value), t >= 10 && t >= first) << row->name << " token " << t;
+        if (t < 10) {
+          EXPECT_FLOAT_EQ(value, 2.0F) << row->name << " token " << t;
+        }
+      }
+    }
+  }
+}
+
+TEST(Attend, GivesNanWhereAScoreIsNan) {
+  expect_nan_from_the_row_that_sees(std::numeric_limits<float>::quiet_NaN());
+}
+
+TEST(Attend, GivesNanWhereAScoreIsInfinite) {
+  expect_nan_from_the_row_that_sees(std::numeric_limits<float>::infinity());
+}
+
+TEST(Attend, KeepsDenormalValues) {
+  const KvLayout layout{1, 16, 64, 64 * 16};
+  const std::vector<uint32_t> page_table = {0};
+  const std::vector<float> k(64 * 16, 1e-40F);
+  const std::vector<float> v(64 * 16, 1e-40F);
+  const std::vector<float> q(16, 1.0F);
+  for (const CpuKernels* row : variants()) {
+    std::vector<float> out(16);
+    row->attend_f32({out.data(), 16, q.data(), 16, 1, 63, 0, 1, INT64_MAX, 1.0F}, layout, k.data(),
+                    v.data(), page_table.data());
+    for (const float value : out) EXPECT_NEAR(value / 1e-40F, 1.0F, 1e-3F) << row->name;
   }
 }
 

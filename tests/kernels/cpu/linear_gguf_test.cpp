@@ -141,15 +141,25 @@ TEST(LinearGguf, GivesTheBitsOfTheReferenceOnOddShapes) {
           expect_bits_of_reference({op, n_tokens, n_rows, blocks * stored(op).block_len});
 }
 
+TEST(LinearGguf, GivesTheBitsOfTheReferenceForLongPrompts) {
+  for (const Op& op : kOps)
+    for (const int64_t n_tokens : {11, 12, 13, 14, 15, 131, 259})
+      for (const int64_t n_rows : {16, 23})
+        for (const int64_t k_len : {256, 512, 768, 1280})
+          expect_bits_of_reference({op, n_tokens, n_rows, k_len});
+}
+
 TEST(LinearGguf, HoldsTheGreatestSumsThatABlockCanHave) {
   for (const Op& op : kOps)
     for (const int fill : {0xFF, 0x00, 0x80, 0x7F, 0x0F, 0xF0})
-      for (const float sign : {1.0F, -1.0F}) {
-        Case c(op, 6, 18, 256, fill);
-        const std::vector<float> x(6 * 256, sign);  // every q is 127 or -127
-        ref::quantize_activations(c.xq.data(), x.data(), 256, 6, 256);
-        expect_bits_of_reference(c);
-      }
+      for (const float sign : {1.0F, -1.0F})
+        for (const int64_t n_tokens : {6, 15}) {
+          Case c(op, n_tokens, 18, 256, fill);
+          // every q is 127 or -127
+          const std::vector<float> x(static_cast<size_t>(n_tokens * 256), sign);
+          ref::quantize_activations(c.xq.data(), x.data(), 256, n_tokens, 256);
+          expect_bits_of_reference(c);
+        }
 }
 
 TEST(LinearGguf, GivesTheSameBitsInAnyBatchAndStripe) {
@@ -204,18 +214,19 @@ TEST(LinearGguf, SpreadsNanAndInfinity) {
   for (const Op& op : kOps)
     for (const float bad :
          {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()})
-      for (const CpuKernels* row : variants()) {
-        Case c(op, 5, 18, 256);
-        std::vector<float> x = noise(5 * 256, 1);
-        x[3 * 256 + 40] = bad;
-        row->quantize_activations(c.xq.data(), x.data(), 256, 5, 256);
-        std::vector<float> y = c.y;
-        c.run(row->*op.run, y, 0, 5, 0, 18);
-        for (int64_t t = 0; t < 5; ++t)
-          for (int64_t n = 0; n < 18; ++n)
-            ASSERT_EQ(std::isnan(y[static_cast<size_t>(t * c.stride() + n)]), t == 3)
-                << row->name << name_of(op);
-      }
+      for (const CpuKernels* row : variants())
+        for (const int64_t n_tokens : {5, 14}) {
+          Case c(op, n_tokens, 18, 256);
+          std::vector<float> x = noise(n_tokens * 256, 1);
+          x[3 * 256 + 40] = bad;
+          row->quantize_activations(c.xq.data(), x.data(), 256, n_tokens, 256);
+          std::vector<float> y = c.y;
+          c.run(row->*op.run, y, 0, n_tokens, 0, 18);
+          for (int64_t t = 0; t < n_tokens; ++t)
+            for (int64_t n = 0; n < 18; ++n)
+              ASSERT_EQ(std::isnan(y[static_cast<size_t>(t * c.stride() + n)]), t == 3)
+                  << row->name << name_of(op);
+        }
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 //
 //   kernel_bench [--isa portable|avx2|avx512|neon] [--threads N] [--repeats N] [SECTION ...]
 // Sections: decode, decode_huge (weights in 2 MiB pages), decode_f32, decode_quantized (int8, int6,
-// int4 and int4q in 2 MiB pages), prefill, prefill_quantized, quantize, attend, pointwise.
+// int4, int4q and those of GGUF in 2 MiB pages), prefill, prefill_quantized, quantize, attend, pointwise.
 //
 // A decode line multiplies every weight matrix of the model once (1.19 GB in bf16, far past any
 // cache) by one token, between two readings of the same memory: the share says how much of the
@@ -31,6 +31,8 @@ namespace {
 
 using dovetail::kernels::AttendTask;
 using dovetail::kernels::CpuKernels;
+using dovetail::kernels::gguf_packed_bytes;
+using dovetail::kernels::GgufPacked;
 using dovetail::kernels::kPackedRows;
 using dovetail::kernels::KvLayout;
 using dovetail::kernels::LinearQuantizedFn;
@@ -254,18 +256,34 @@ void bench_prefill(const Bench& bench, const char* format) {
   }
 }
 
-/// A quantised format: its name and what makes and multiplies it.
+/// A format of packed weights: its name, what it takes, and what multiplies and makes it.
 struct Format {
   const char* name;
-  WeightFormat format;
+  int64_t (*bytes)(int64_t n_rows, int64_t k_len);
   LinearQuantizedFn* CpuKernels::*linear;
-  QuantizeRowsFn* CpuKernels::*quantize;
+  QuantizeRowsFn* CpuKernels::*quantize;  // null for those that files bring along
 };
+template <WeightFormat kFormat>
+int64_t bytes_of(int64_t n_rows, int64_t k_len) {
+  return packed_bytes(kFormat, n_rows, k_len);
+}
+template <GgufPacked kFormat>
+int64_t gguf_bytes_of(int64_t n_rows, int64_t k_len) {
+  return gguf_packed_bytes(kFormat, n_rows, k_len);
+}
 constexpr Format kFormats[] = {
-    {"int8", WeightFormat::kInt8, &CpuKernels::linear_int8, &CpuKernels::quantize_rows_int8},
-    {"int6", WeightFormat::kInt6, &CpuKernels::linear_int6, &CpuKernels::quantize_rows_int6},
-    {"int4", WeightFormat::kInt4, &CpuKernels::linear_int4, &CpuKernels::quantize_rows_int4},
-    {"int4q", WeightFormat::kInt4q, &CpuKernels::linear_int4q, &CpuKernels::quantize_rows_int4q},
+    {"int8", bytes_of<WeightFormat::kInt8>, &CpuKernels::linear_int8,
+     &CpuKernels::quantize_rows_int8},
+    {"int6", bytes_of<WeightFormat::kInt6>, &CpuKernels::linear_int6,
+     &CpuKernels::quantize_rows_int6},
+    {"int4", bytes_of<WeightFormat::kInt4>, &CpuKernels::linear_int4,
+     &CpuKernels::quantize_rows_int4},
+    {"int4q", bytes_of<WeightFormat::kInt4q>, &CpuKernels::linear_int4q,
+     &CpuKernels::quantize_rows_int4q},
+    {"q8_0", gguf_bytes_of<GgufPacked::kQ8_0>, &CpuKernels::linear_q8_0, nullptr},
+    {"q6_k", gguf_bytes_of<GgufPacked::kQ6_K>, &CpuKernels::linear_q6_k, nullptr},
+    {"q4_k", gguf_bytes_of<GgufPacked::kQ4_K>, &CpuKernels::linear_q4_k, nullptr},
+    {"q4_0", gguf_bytes_of<GgufPacked::kQ4_0>, &CpuKernels::linear_q4_0, nullptr},
 };
 
 /// Activations of n_tokens rows in the form that the products read.
@@ -294,7 +312,7 @@ double quantized_seconds(const Bench& bench, const Format& format,
       const int64_t end = share_begin(n_groups, lane + 1, n_lanes) * kPackedRows;
       (bench.kernels.*format.linear)(y, m.n_rows, x_of_len.at(m.row_len).data(), w, n_tokens,
                                      m.n_rows, m.row_len, begin, end);
-      w += packed_bytes(format.format, m.n_rows, m.row_len);
+      w += format.bytes(m.n_rows, m.row_len);
     }
   };
   return seconds_of([&] { bench.team.run(pass); });
@@ -306,7 +324,7 @@ void bench_decode_quantized(const Bench& bench, const Format& format) {
   int64_t n_bytes = 0;
   for (const Matrix& m : matrices) {
     n_elements += m.n_rows * m.row_len;
-    n_bytes += packed_bytes(format.format, m.n_rows, m.row_len);
+    n_bytes += format.bytes(m.n_rows, m.row_len);
   }
   const Memory weights(static_cast<size_t>(n_bytes), true);
   std::vector<float> y(151936 * 16);
@@ -332,8 +350,7 @@ void bench_decode_quantized(const Bench& bench, const Format& format) {
 void bench_prefill_quantized(const Bench& bench, const Format& format) {
   for (const Matrix m :
        {Matrix{2048, 1024}, Matrix{3072, 1024}, Matrix{1024, 2048}, Matrix{1024, 3072}}) {
-    const Memory weights(static_cast<size_t>(packed_bytes(format.format, m.n_rows, m.row_len)),
-                         false);
+    const Memory weights(static_cast<size_t>(format.bytes(m.n_rows, m.row_len)), false);
     for (const int64_t n_tokens : {33, 128, 512}) {
       std::vector<float> y(static_cast<size_t>(n_tokens * m.n_rows));
       std::vector<double> seconds;
@@ -355,7 +372,8 @@ void bench_quantize(const Bench& bench) {
   constexpr int64_t kLen = 1024;
   const std::vector<float> w = noise(kRows * kLen);
   for (const Format& format : kFormats) {
-    std::vector<uint8_t> packed(static_cast<size_t>(packed_bytes(format.format, kRows, kLen)));
+    if (format.quantize == nullptr) continue;
+    std::vector<uint8_t> packed(static_cast<size_t>(format.bytes(kRows, kLen)));
     const auto pass = [&](int lane, int n_lanes) {
       const int64_t begin = share_begin(kRows / kPackedRows, lane, n_lanes) * kPackedRows;
       const int64_t end = share_begin(kRows / kPackedRows, lane + 1, n_lanes) * kPackedRows;

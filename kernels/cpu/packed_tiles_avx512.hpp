@@ -1,0 +1,178 @@
+// Products with packed weights for AVX-512 with VNNI: the walk over groups, blocks and tokens, whatever the
+// format. Contracts in kernels/linear_quantized.hpp and kernels/linear_gguf.hpp.
+// One token is bound by memory, many by arithmetic. A step of a group is one vector: four k of 16
+// rows, multiplied and summed in 32 bits by one vpdpbusd a token, so unpacking is cheap beside
+// eight tokens and needs no panel.
+//
+// A Format has
+//   kBlockBytes            what a block of 32 k takes, for fetching ahead
+//   kXBytes                of a row of xq that it reads for each k
+//   group_bytes(k_len)     of 16 rows
+//   block_at(group, b)     where block b of a group lies
+//   Block, load(group, b)  a block of a group in registers
+//   add(total, block, x)   total + the block's products with a token's block
+//   finished(group, total) outputs from the sums of all blocks
+// The namespace is unnamed and everything included is C, as in avx2_math.hpp.
+#pragma once
+
+#include <immintrin.h>
+#include <stdint.h>
+
+#include <kernels/linear_quantized.hpp>
+
+namespace dovetail::kernels::avx512 {
+namespace {
+
+constexpr int kTileTokens = 8;
+constexpr int kSteps = 8;  // of four k in a block
+constexpr int64_t kAheadBytes = 2048;
+constexpr int64_t kTokenBytes = 1 << 20;  // of x, so that a block of tokens stays in L2
+constexpr int64_t kMinTokens = 32;
+
+struct Set {
+  static __m512 finish(__m512 /*y*/, __m512 sum) { return sum; }
+};
+struct Add {
+  static __m512 finish(__m512 y, __m512 sum) { return _mm512_add_ps(y, sum); }
+};
+
+/// The operands of one call, as in the contract.
+struct Operands {
+  float* y;
+  int64_t y_stride;
+  const uint8_t* xq;
+  int64_t x_bytes;  // of a row of xq
+  const uint8_t* packed;
+  int64_t k_len;
+};
+
+/// Four bytes in every lane.
+inline __m512i broadcast4(const uint8_t* p) {
+  int32_t bytes;
+  __builtin_memcpy(&bytes, p, sizeof bytes);
+  return _mm512_set1_epi32(bytes);
+}
+
+inline __m512i widen_bytes(const uint8_t* p) {
+  return _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+}
+
+/// A block of one token.
+struct XBlock {
+  const uint8_t* q;
+  const uint8_t* q16;
+  const uint8_t* scale_at;
+  const uint8_t* sum_at;
+
+  __m512 scale() const { return _mm512_castsi512_ps(broadcast4(scale_at)); }
+  __m512i sum() const { return broadcast4(sum_at); }
+};
+
+/// start + sum_k w[k] * q[k] of bytes without a sign. One chain: the tokens of a tile overlap.
+inline __m512i dot_bytes(__m512i start, const __m512i (&w)[kSteps], const XBlock& x) {
+  for (int s = 0; s < kSteps; ++s) {
+    start = _mm512_dpbusd_epi32(start, w[s], broadcast4(x.q + 4 * s));
+  }
+  return start;
+}
+
+/// Two steps from each vector of half bytes at q.
+inline void load_nibbles(__m512i (&w)[kSteps], const uint8_t* q) {
+  const __m512i low_half = _mm512_set1_epi8(15);
+  for (int64_t s = 0; s < kSteps / 2; ++s) {
+    const __m512i both = _mm512_loadu_si512(q + 64 * s);
+    w[2 * s] = _mm512_and_si512(both, low_half);
+    w[2 * s + 1] = _mm512_and_si512(_mm512_srli_epi16(both, 4), low_half);
+  }
+}
+
+/// Signed bytes with 128 added, which are bytes without a sign.
+inline void load_signed(__m512i (&w)[kSteps], const uint8_t* q) {
+  for (int64_t s = 0; s < kSteps; ++s) {
+    w[s] =
+        _mm512_xor_si512(_mm512_loadu_si512(q + 64 * s), _mm512_set1_epi8(static_cast<char>(0x80)));
+  }
+}
+
+/// What a sum of products starts with where `zero` was added to every weight: its lower 16 bits are
+/// -zero, and the others nothing.
+inline __m512i start_of(__m512i minus_zero, const XBlock& x) {
+  return _mm512_madd_epi16(minus_zero, x.sum());
+}
+
+inline __m512i minus(uint16_t zero) {
+  return _mm512_set1_epi32(static_cast<uint16_t>(-zero));
+}
+
+/// total + inner * (scale * the block's scale of x).
+inline __m512 add_scaled(__m512 total, __m512i inner, __m512 scale, const XBlock& x) {
+  return _mm512_fmadd_ps(_mm512_cvtepi32_ps(inner), _mm512_mul_ps(scale, x.scale()), total);
+}
+
+/// kTokens tokens against one group.
+template <class Format, class Store, int kTokens>
+void tile(const Operands& op, const uint8_t* group, int64_t t, int64_t n, int64_t n_rows) {
+  const uint8_t* x[kTokens];
+  __m512 total[kTokens];
+  for (int i = 0; i < kTokens; ++i) {
+    x[i] = op.xq + (t + i) * op.x_bytes;
+    total[i] = _mm512_setzero_ps();
+  }
+  const int64_t to_scales = 3 * op.k_len;
+  const int64_t to_sums = to_scales + op.k_len / kQuantBlock * 4;
+  for (int64_t b = 0; b < op.k_len / kQuantBlock; ++b) {
+    const char* ahead = reinterpret_cast<const char*>(Format::block_at(group, b)) + kAheadBytes;
+    for (int64_t line = 0; line < (Format::kBlockBytes + 63) / 64; ++line) {
+      _mm_prefetch(ahead + 64 * line, _MM_HINT_T0);
+    }
+    const typename Format::Block block = Format::load(group, b);
+    for (int i = 0; i < kTokens; ++i) {
+      const XBlock here = {x[i] + b * kQuantBlock, x[i] + op.k_len + 2 * b * kQuantBlock,
+                           x[i] + to_scales + 4 * b, x[i] + to_sums + 4 * b};
+      total[i] = Format::add(total[i], block, here);
+    }
+  }
+  const __mmask16 rows =
+      static_cast<__mmask16>(n_rows < kPackedRows ? (1U << n_rows) - 1U : 0xFFFFU);
+  for (int i = 0; i < kTokens; ++i) {
+    float* y = op.y + (t + i) * op.y_stride + n;
+    const __m512 before = _mm512_maskz_loadu_ps(rows, y);
+    _mm512_mask_storeu_ps(y, rows, Store::finish(before, Format::finished(group, total[i])));
+  }
+}
+
+/// Tokens [t, t_end) against one group.
+template <class Format, class Store>
+void group_of_rows(const Operands& op, const uint8_t* group, int64_t t, int64_t t_end, int64_t n,
+                   int64_t n_rows) {
+  for (; t + kTileTokens <= t_end; t += kTileTokens) {
+    tile<Format, Store, kTileTokens>(op, group, t, n, n_rows);
+  }
+  for (; t + 4 <= t_end; t += 4) tile<Format, Store, 4>(op, group, t, n, n_rows);
+  for (; t + 2 <= t_end; t += 2) tile<Format, Store, 2>(op, group, t, n, n_rows);
+  if (t < t_end) tile<Format, Store, 1>(op, group, t, n, n_rows);
+}
+
+template <class Format, class Store>
+void stripe(float* y, int64_t y_stride, const void* xq, const void* packed, int64_t n_tokens,
+            int64_t k_len, int64_t n_begin, int64_t n_end) {
+  const Operands op = {y,
+                       y_stride,
+                       static_cast<const uint8_t*>(xq),
+                       quantized_row_bytes(k_len),
+                       static_cast<const uint8_t*>(packed),
+                       k_len};
+  const int64_t row_bytes = Format::kXBytes * (k_len > 0 ? k_len : 1);
+  const int64_t fit = kTokenBytes / row_bytes / kTileTokens * kTileTokens;
+  const int64_t n_block = fit < kMinTokens ? kMinTokens : fit;
+  for (int64_t t = 0; t < n_tokens; t += n_block) {
+    const int64_t t_end = n_tokens - t < n_block ? n_tokens : t + n_block;
+    for (int64_t n = n_begin; n < n_end; n += kPackedRows) {
+      group_of_rows<Format, Store>(op, op.packed + n / kPackedRows * Format::group_bytes(k_len), t,
+                                   t_end, n, n_end - n);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace dovetail::kernels::avx512

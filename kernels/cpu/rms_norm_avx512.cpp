@@ -1,0 +1,14 @@
+// rms_norm for AVX-512: that of rms_norm_rows.hpp. Built with -mavx512{f,bw,vl}: C headers and intrinsics only (a
+// test finds no weak symbols here).
+#include "kernels/cpu/avx512.hpp"
+#include "kernels/cpu/avx512_math.hpp"
+#include "kernels/cpu/rms_norm_rows.hpp"
+
+namespace dovetail::kernels::avx512 {
+
+void rms_norm(float* out, const float* x, const float* weight, int64_t n_rows, int64_t row_len,
+              float eps, float weight_offset) {
+  rms_norm_rows<Vectors>(out, x, weight, n_rows, row_len, eps, weight_offset);
+}
+
+}  // namespace dovetail::kernels::avx512
