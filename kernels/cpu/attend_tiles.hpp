@@ -211,9 +211,12 @@ class AttendTiles {
       if constexpr (kHasScale<Element>) weight = Isa::mul(weight, Isa::load(value_scales + j));
       Isa::store(p + j, weight);
     }
+    if (row.greatest == merged) {
+      row.sum += Isa::reduce(acc);
+      return;
+    }
     const Vec keep = exp_of<Isa>(Isa::all(row.greatest - merged));
     row.sum = row.sum * Isa::first(keep) + Isa::reduce(acc);
-    if (row.greatest == merged) return;  // keep is exactly 1
     row.greatest = merged;
     int64_t i = 0;
     for (; i + kLanes <= head_dim; i += kLanes) {

@@ -72,6 +72,7 @@ struct Q4_K : Places<PlacesQ4_K>, WholeBlock<1> {
 };
 
 struct Q8_0 : Places<PlacesQ8_0> {
+  static constexpr bool kHasLeast = true;
   static __m256i levels(const uint8_t* block, int s, int h) {
     return load_bytes(block + 64 * s + 32 * h);
   }
@@ -109,10 +110,12 @@ struct Q6_K : Places<PlacesQ6_K> {
     __m256i inner[kTokens][kHalves];
     for (int i = 0; i < kTokens; ++i) inner[i][0] = inner[i][1] = _mm256_setzero_si256();
     for (int part = 0; part < 2; ++part) {
+      constexpr int kPartSteps = kSteps / 2;
       __m256i sum[kTokens][kHalves];
       for (int i = 0; i < kTokens; ++i) sum[i][0] = sum[i][1] = _mm256_setzero_si256();
 #pragma GCC unroll 4
-      for (int s = part * (kSteps / 2); s < (part + 1) * (kSteps / 2); ++s) {
+      for (int at = 0; at < kPartSteps; ++at) {
+        const int s = part * kPartSteps + at;
         for (int h = 0; h < kHalves; ++h) {
           const __m256i w = levels(block, s, h);
           const __m256i magnitude = _mm256_abs_epi8(w);
@@ -120,6 +123,7 @@ struct Q6_K : Places<PlacesQ6_K> {
             const __m256i q = x.four(i, b * kQuantBlock + 4 * s);
             sum[i][h] = _mm256_add_epi16(sum[i][h],
                                          _mm256_maddubs_epi16(magnitude, _mm256_sign_epi8(q, w)));
+            settle(sum[i][h]);
           }
         }
       }

@@ -1,9 +1,8 @@
 // Products with packed weights of GGUF for AVX-512 with VNNI: the formats of the walk in
 // packed_tiles_avx512.hpp. Contract in kernels/linear_gguf.hpp, oracle in kernels/ref/linear_gguf.cpp.
-// vpdpbusd takes the weights without a sign: q8_0 gets 128 added, which comes off the sum of a block as
-// the 8 of q4_0 does. The two scales of a block of q6_k are multiplied into its levels, which then are
-// 16-bit numbers (128 * 32 at most) for vpdpwssd: the sums of half blocks that would have to come off
-// otherwise are not among the activations.
+// vpdpbusd takes the weights without a sign: q8_0 and q6_k get 128 added, which comes off the sum of a
+// block as the 8 of q4_0 does. The half blocks of q6_k have scales of their own; their sums of x, which
+// are not among the activations, are products with ones.
 // Built with -mavx512{f,bw,vl,vnni}: C headers and intrinsics only (a test finds no weak symbols).
 #include "kernels/cpu/avx512.hpp"
 #include "kernels/cpu/gguf_places.hpp"
@@ -26,13 +25,12 @@ struct Places : At {
 /// Bytes without a sign, of which kZero comes off.
 template <uint16_t kZero>
 struct WithZero {
-  static constexpr int64_t kXBytes = 1;
   struct Block {
     __m512i w[kSteps];
     __m512 scale;
   };
   static __m512 add(__m512 total, const Block& block, const XBlock& x) {
-    const __m512i start = start_of(minus(kZero), x);
+    const __m512i start = start_of(minus(kZero), x.sum());
     return add_scaled(total, dot_bytes(start, block.w, x), block.scale, x);
   }
 };
@@ -56,7 +54,6 @@ struct Q8_0 : Places<PlacesQ8_0>, WithZero<128> {
 };
 
 struct Q4_K : Places<PlacesQ4_K> {
-  static constexpr int64_t kXBytes = 1;
   struct Block {
     __m512i w[kSteps];
     __m512 scale;
@@ -82,43 +79,35 @@ struct Q4_K : Places<PlacesQ4_K> {
 };
 
 struct Q6_K : Places<PlacesQ6_K> {
-  static constexpr int64_t kXBytes = 2;
   struct Block {
-    __m512i w[2 * kSteps];  // two k of sixteen rows each, times their scales
+    __m512i w[kSteps];
+    __m512 part_scale[2];
     __m512 scale;
   };
   static Block load(const uint8_t* group, int64_t b) {
-    // The first and the last two bytes of each row's four, each in the upper half of 16 bits.
-    const __m512i row =
-        _mm512_broadcast_i32x4(_mm_setr_epi32(0, 0x04000400, 0x08000800, 0x0C000C00));
-    const __m512i first = _mm512_add_epi8(row, _mm512_set1_epi32(0x01800080));
-    const __m512i last = _mm512_add_epi8(row, _mm512_set1_epi32(0x03800280));
     const uint8_t* from = block_at(group, b);
-    const __m512i scale[2] = {upper_bytes(from), upper_bytes(from + kPackedRows)};
     Block block;
-    for (int s = 0; s < kSteps; ++s) {
-      const __m512i levels = _mm512_loadu_si512(from + kScaleBytes + 64 * s);
-      const __m512i by = scale[s / (kSteps / 2)];
-      // Of 256 * level and 256 * scale the upper 16 bits are their product.
-      block.w[2 * s] = _mm512_mulhi_epi16(_mm512_shuffle_epi8(levels, first), by);
-      block.w[2 * s + 1] = _mm512_mulhi_epi16(_mm512_shuffle_epi8(levels, last), by);
+    load_signed(block.w, from + kScaleBytes);
+    for (int part = 0; part < 2; ++part) {
+      const auto* bytes = reinterpret_cast<const __m128i*>(from + part * kPackedRows);
+      block.part_scale[part] = _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(bytes)));
     }
     block.scale = halves(head_at(group, b));
     return block;
   }
   static __m512 add(__m512 total, const Block& block, const XBlock& x) {
-    __m512i sum = _mm512_setzero_si512();
-    for (int p = 0; p < 2 * kSteps; ++p) {
-      sum = _mm512_dpwssd_epi32(sum, block.w[p], broadcast4(x.q16 + 4 * p));
-    }
-    return add_scaled(total, sum, block.scale, x);
-  }
-
- private:
-  /// Each byte in the upper half of both 16-bit halves of its lane.
-  static __m512i upper_bytes(const uint8_t* p) {
-    const __m512i wide = widen_bytes(p);
-    return _mm512_or_si512(_mm512_slli_epi32(wide, 8), _mm512_slli_epi32(wide, 24));
+    constexpr int kHalf = kSteps / 2;
+    const __m512i ones = _mm512_set1_epi8(1);
+    const __m512i all_ones[kSteps] = {ones, ones, ones, ones, ones, ones, ones, ones};
+    const __m512i first_sum = dot_bytes<0, kHalf>(_mm512_setzero_si512(), all_ones, x);
+    const __m512i last_sum = _mm512_sub_epi32(x.sum(), first_sum);
+    const __m512i first = dot_bytes<0, kHalf>(start_of(minus(128), first_sum), block.w, x);
+    const __m512i last = dot_bytes<kHalf, kSteps>(start_of(minus(128), last_sum), block.w, x);
+    // |scale * sum| <= 128 * 16 * 32 * 127 < 2^23, so both products and their sum are exact.
+    const __m512 inner =
+        _mm512_fmadd_ps(block.part_scale[0], _mm512_cvtepi32_ps(first),
+                        _mm512_mul_ps(block.part_scale[1], _mm512_cvtepi32_ps(last)));
+    return _mm512_fmadd_ps(inner, _mm512_mul_ps(block.scale, x.scale()), total);
   }
 };
 

@@ -3,7 +3,7 @@
 //   int4   vpmaddubsw, summed in 16 bits over the whole block
 //   int4q  the same after a table look-up, in 16 bits over two steps: 4 * 64 * 127 = 32512
 //   int6   the same after two more bits are put to each level: 4 * 63 * 127 = 32004
-//   int8   for few tokens |w| times x with the sign of w, widened at once; for many, a panel of
+//   int8   for few tokens |x| times w with the sign of x, widened at once; for many, a panel of
 //          16-bit weights and vpmaddwd, which needs no signs
 // Built with -mavx2 -mfma: C headers and intrinsics only (a test finds no weak symbols here).
 #include "kernels/cpu/avx2.hpp"
@@ -91,6 +91,7 @@ struct Int6 : Places<kInt6BlockBytes>, TwoSteps<1> {
 };
 
 struct Int8 : Places<kInt8BlockBytes> {
+  static constexpr bool kHasLeast = false;
   static __m256i levels(const uint8_t* block, int s, int h) {
     return load_bytes(block + kPackedRows + 64 * s + 32 * h);
   }

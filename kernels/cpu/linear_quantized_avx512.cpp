@@ -22,7 +22,6 @@ inline __m512 scales_of(const uint8_t* codes) {
 template <class Weights>
 struct Scaled {
   static constexpr int64_t kBlockBytes = Weights::kBlockBytes;
-  static constexpr int64_t kXBytes = 1;
   static int64_t group_bytes(int64_t k_len) {
     return kPackedRows * 4 + k_len / kQuantBlock * kBlockBytes;
   }
@@ -44,7 +43,7 @@ struct Scaled {
     return block;
   }
   static __m512 add(__m512 total, const Block& block, const XBlock& x) {
-    const __m512i start = start_of(block.minus_zero, x);
+    const __m512i start = start_of(block.minus_zero, x.sum());
     return add_scaled(total, Weights::dot(start, block.w, x), block.scale, x);
   }
   static __m512 finished(const uint8_t* group, __m512 total) {

@@ -92,6 +92,11 @@ static inline __m256 add_block(__m256 total, __m256i inner, __m256 scale, __m256
   return _mm256_fmadd_ps(_mm256_cvtepi32_ps(inner), factor, total);
 }
 
+/// Sums of two products of signed bytes: |a| times b with the sign of a. b is not -128.
+static inline __m256i absolute_times(__m256i a, __m256i b) {
+  return _mm256_maddubs_epi16(_mm256_abs_epi8(a), _mm256_sign_epi8(b, a));
+}
+
 /// The sum without what a zero that was added to every weight adds to it.
 static inline __m256i without(__m256i sum, __m256i zero, __m256i x_sum) {
   return _mm256_sub_epi32(sum, _mm256_madd_epi16(zero, x_sum));
@@ -351,6 +356,7 @@ struct LevelFormat : Levels {
 /// Signed bytes. Bytes has kBlockBytes, group_bytes, block_at and finished as a Format has them, and
 ///   scale(group, b, h)   what the sums of eight rows are multiplied with
 ///   levels(block, s, h)  step s of eight rows
+///   kHasLeast            whether -128 may be among them, which has no positive twin
 template <class Bytes>
 struct ByteFormat : Bytes {
   using Panel = WordPanel;
@@ -367,7 +373,7 @@ struct ByteFormat : Bytes {
     }
   }
 
-  /// |w| times x with the sign of w, widened at once: 2 * 128 * 127 = 32512.
+  /// Products are widened at once: 2 * 128 * 127 = 32512.
   template <int kTokens>
   [[gnu::always_inline]] static void add_products(Totals<kTokens>& total, const Rows<kTokens>& x,
                                                   const uint8_t* group, int64_t b) {
@@ -377,12 +383,12 @@ struct ByteFormat : Bytes {
     for (int i = 0; i < kTokens; ++i) sum[i][0] = sum[i][1] = _mm256_setzero_si256();
 #pragma GCC unroll 8
     for (int s = 0; s < kSteps; ++s) {
-      for (int h = 0; h < kHalves; ++h) {
-        const __m256i w = Bytes::levels(block, s, h);
-        const __m256i magnitude = _mm256_abs_epi8(w);
-        for (int i = 0; i < kTokens; ++i) {
-          const __m256i q = x.four(i, b * kQuantBlock + 4 * s);
-          const __m256i pairs = _mm256_maddubs_epi16(magnitude, _mm256_sign_epi8(q, w));
+      const __m256i w[kHalves] = {Bytes::levels(block, s, 0), Bytes::levels(block, s, 1)};
+      for (int i = 0; i < kTokens; ++i) {
+        const __m256i q = x.four(i, b * kQuantBlock + 4 * s);
+        for (int h = 0; h < kHalves; ++h) {
+          const __m256i pairs =
+              Bytes::kHasLeast ? absolute_times(w[h], q) : absolute_times(q, w[h]);
           sum[i][h] = _mm256_add_epi32(sum[i][h], _mm256_madd_epi16(pairs, ones));
         }
       }

@@ -6,7 +6,6 @@
 //
 // A Format has
 //   kBlockBytes            what a block of 32 k takes, for fetching ahead
-//   kXBytes                of a row of xq that it reads for each k
 //   group_bytes(k_len)     of 16 rows
 //   block_at(group, b)     where block b of a group lies
 //   Block, load(group, b)  a block of a group in registers
@@ -60,7 +59,6 @@ inline __m512i widen_bytes(const uint8_t* p) {
 /// A block of one token.
 struct XBlock {
   const uint8_t* q;
-  const uint8_t* q16;
   const uint8_t* scale_at;
   const uint8_t* sum_at;
 
@@ -68,12 +66,15 @@ struct XBlock {
   __m512i sum() const { return broadcast4(sum_at); }
 };
 
-/// start + sum_k w[k] * q[k] of bytes without a sign. One chain: the tokens of a tile overlap.
+/// start + sum_k w[k] * q[k] of bytes without a sign, over the steps from kFirst on.
+template <int kFirst = 0, int kEnd = kSteps>
 inline __m512i dot_bytes(__m512i start, const __m512i (&w)[kSteps], const XBlock& x) {
-  for (int s = 0; s < kSteps; ++s) {
+  __m512i other = _mm512_setzero_si512();  // two chains, so that products overlap
+  for (int s = kFirst; s < kEnd; s += 2) {
     start = _mm512_dpbusd_epi32(start, w[s], broadcast4(x.q + 4 * s));
+    other = _mm512_dpbusd_epi32(other, w[s + 1], broadcast4(x.q + 4 * s + 4));
   }
-  return start;
+  return _mm512_add_epi32(start, other);
 }
 
 /// Two steps from each vector of half bytes at q.
@@ -94,10 +95,10 @@ inline void load_signed(__m512i (&w)[kSteps], const uint8_t* q) {
   }
 }
 
-/// What a sum of products starts with where `zero` was added to every weight: its lower 16 bits are
-/// -zero, and the others nothing.
-inline __m512i start_of(__m512i minus_zero, const XBlock& x) {
-  return _mm512_madd_epi16(minus_zero, x.sum());
+/// What a sum of products starts with where `zero` was added to every weight: of minus_zero the lower 16
+/// bits are -zero, and the others nothing.
+inline __m512i start_of(__m512i minus_zero, __m512i x_sum) {
+  return _mm512_madd_epi16(minus_zero, x_sum);
 }
 
 inline __m512i minus(uint16_t zero) {
@@ -126,9 +127,10 @@ void tile(const Operands& op, const uint8_t* group, int64_t t, int64_t n, int64_
       _mm_prefetch(ahead + 64 * line, _MM_HINT_T0);
     }
     const typename Format::Block block = Format::load(group, b);
+#pragma GCC unroll 8
     for (int i = 0; i < kTokens; ++i) {
-      const XBlock here = {x[i] + b * kQuantBlock, x[i] + op.k_len + 2 * b * kQuantBlock,
-                           x[i] + to_scales + 4 * b, x[i] + to_sums + 4 * b};
+      const XBlock here = {x[i] + b * kQuantBlock, x[i] + to_scales + 4 * b,
+                           x[i] + to_sums + 4 * b};
       total[i] = Format::add(total[i], block, here);
     }
   }
@@ -162,8 +164,7 @@ void stripe(float* y, int64_t y_stride, const void* xq, const void* packed, int6
                        quantized_row_bytes(k_len),
                        static_cast<const uint8_t*>(packed),
                        k_len};
-  const int64_t row_bytes = Format::kXBytes * (k_len > 0 ? k_len : 1);
-  const int64_t fit = kTokenBytes / row_bytes / kTileTokens * kTileTokens;
+  const int64_t fit = kTokenBytes / (k_len > 0 ? k_len : 1) / kTileTokens * kTileTokens;
   const int64_t n_block = fit < kMinTokens ? kMinTokens : fit;
   for (int64_t t = 0; t < n_tokens; t += n_block) {
     const int64_t t_end = n_tokens - t < n_block ? n_tokens : t + n_block;
