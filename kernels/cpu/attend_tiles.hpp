@@ -191,8 +191,12 @@ class AttendTiles {
   }
 
  private:
+  // The least exponent of a weight: beside the greatest one, which is 1, e^-64 is nothing to a sum of
+  // floats. Denormal weights would each cost hundreds of cycles.
+  static constexpr float kLeast = -64.0F;
+
   /// Turns a row's scores of one tile into weights, times the values' own scales, and scales the row's
-  /// sums to the tile's greatest score. Keys that the row does not see get weight 0.
+  /// sums to the tile's greatest score. Keys that the row does not see get the least weight.
   template <class Element>
   static void weigh(float* p, Row& row, int64_t tile_start, const float* value_scales,
                     int64_t head_dim) {
@@ -206,12 +210,14 @@ class AttendTiles {
 
     Vec acc = Isa::zero();
     for (int64_t j = 0; j < kAttendTile; j += kLanes) {
-      Vec weight = exp_of<Isa>(Isa::sub(Isa::load(p + j), Isa::all(merged)));
+      Vec weight = exp_of<Isa>(Isa::sub(Isa::load(p + j), Isa::all(merged)), kLeast);
       acc = Isa::add(acc, weight);
       if constexpr (kHasScale<Element>) weight = Isa::mul(weight, Isa::load(value_scales + j));
       Isa::store(p + j, weight);
     }
-    if (row.greatest == merged) {
+    const bool is_first = row.sum == 0.0F;
+    if (is_first || row.greatest == merged) {
+      row.greatest = merged;
       row.sum += Isa::reduce(acc);
       return;
     }

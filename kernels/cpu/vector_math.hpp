@@ -12,16 +12,16 @@ namespace {
 
 /// e^x in every lane, within 2 units in the last place; the ends are those of pointwise.hpp.
 ///
-/// x = n ln 2 + r with |r| <= ln 2 / 2, where the Taylor series to r^7 is within 0.1 ulp.
+/// x = n ln 2 + r with |r| <= ln 2 / 2, where the Taylor series to r^7 is within 0.1 ulp. Below `least`
+/// x counts as that.
 template <class V>
-typename V::Vec exp_of(typename V::Vec x) {
+typename V::Vec exp_of(typename V::Vec x, float least = -104.0F) {  // e^-104 rounds to zero
   using Vec = typename V::Vec;
-  const Vec highest = V::all(89.0F);   // e^89 rounds to infinity
-  const Vec lowest = V::all(-104.0F);  // e^-104 rounds to zero
+  const Vec highest = V::all(89.0F);  // e^89 rounds to infinity
   const Vec ln2_high = V::all(0x1.63p-1F);
   const Vec ln2_low = V::all(-0x1.bd0106p-13F);
 
-  x = V::max(lowest, V::min(highest, x));  // NaN in the second operand passes
+  x = V::max(V::all(least), V::min(highest, x));  // NaN in the second operand passes
   const Vec whole = V::rounded(V::mul(x, V::all(0x1.715476p+0F)));
   const Vec r = V::fnma(whole, ln2_low, V::fnma(whole, ln2_high, x));
 
