@@ -37,7 +37,7 @@ constexpr int64_t kPanelBlocks = 16;  // 16 rows x 512 k: 10 or 17 KiB
 constexpr int64_t kMaxTokens = 256;   // of a block; 16 KiB of partial sums on the stack
 constexpr int64_t kMinTokens = 32;
 constexpr int64_t kTokenBytes = 384 * 1024;  // of x, so that a block of tokens stays in L2
-constexpr int64_t kAheadBytes = 2048;
+constexpr int64_t kAheadBytes = 8192;  // into L2
 constexpr int64_t kLine = 64;  // bytes
 
 struct Set {
@@ -166,7 +166,7 @@ void store_token(const Operands& op, const uint8_t* group, int64_t t, int64_t n,
 template <int64_t kBytes>
 static inline void prefetch(const uint8_t* block) {
   for (int64_t line = 0; line < (kBytes + 63) / 64; ++line) {
-    _mm_prefetch(reinterpret_cast<const char*>(block) + kAheadBytes + 64 * line, _MM_HINT_T0);
+    _mm_prefetch(reinterpret_cast<const char*>(block) + kAheadBytes + 64 * line, _MM_HINT_T1);
   }
 }
 

@@ -24,7 +24,7 @@ namespace {
 
 constexpr int kTileTokens = 8;
 constexpr int kSteps = 8;  // of four k in a block
-constexpr int64_t kAheadBytes = 2048;
+constexpr int64_t kAheadBytes = 8192;  // into L2
 constexpr int64_t kTokenBytes = 1 << 20;  // of x, so that a block of tokens stays in L2
 constexpr int64_t kMinTokens = 32;
 
@@ -124,7 +124,7 @@ void tile(const Operands& op, const uint8_t* group, int64_t t, int64_t n, int64_
   for (int64_t b = 0; b < op.k_len / kQuantBlock; ++b) {
     const char* ahead = reinterpret_cast<const char*>(Format::block_at(group, b)) + kAheadBytes;
     for (int64_t line = 0; line < (Format::kBlockBytes + 63) / 64; ++line) {
-      _mm_prefetch(ahead + 64 * line, _MM_HINT_T0);
+      _mm_prefetch(ahead + 64 * line, _MM_HINT_T1);
     }
     const typename Format::Block block = Format::load(group, b);
 #pragma GCC unroll 8
