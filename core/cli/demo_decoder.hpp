@@ -6,9 +6,8 @@
 
 #include "core/base/status.hpp"
 #include "core/config/settings.hpp"
-#include "core/engine/batch_buffers.hpp"
+#include "core/engine/sequence.hpp"
 #include "core/model/model.hpp"
-#include "core/scheduler/request.hpp"
 
 namespace dovetail::core {
 
@@ -31,8 +30,7 @@ class DemoDecoder {
   Result<Decoded> on_device(const std::vector<TokenId>& prompt, uint32_t n);
 
  private:
-  struct Sequence;
-  Status feed(Sequence& s);  // all pending tokens; logits_ are of the last
+  Status feed(Sequence& s, size_t n_tokens);  // all pending of them; logits_ are of the last
 
   Model& model_;
   uint32_t max_tokens_;

@@ -1,10 +1,12 @@
 // logits: float32 logits of every position (and layer outputs) as safetensors, for comparisons.
-#include <cstring>
+#include <algorithm>
+#include <deque>
 
 #include "core/base/files.hpp"
 #include "core/base/json.hpp"
 #include "core/cli/command.hpp"
 #include "core/cli/session.hpp"
+#include "core/engine/sequence.hpp"
 
 namespace dovetail::core {
 namespace {
@@ -71,56 +73,37 @@ Status run(const std::string& program, const LogitsOptions& o) {
   DVT_TRY(const std::unique_ptr<Session> session,
           Session::open(program, model_options, session_options));
   Model& model = session->model();
-  const auto n = static_cast<int64_t>(o.ids.size());
-  if (n > model.max_seq_len())
-    return invalid("there are " + std::to_string(n) + " ids, the context holds " +
-                   std::to_string(model.max_seq_len()) + "; set `context` higher");
-  for (uint32_t id : o.ids)
-    if (id >= static_cast<uint64_t>(model.vocab_size()))
-      return invalid("id " + std::to_string(id) + " is outside the vocabulary of " +
-                     std::to_string(model.vocab_size()));
+  DVT_TRY(check_ids(model, o.ids));
+  if (o.layers && model.n_layer_outputs() != model.n_layers())
+    return unsupported("architecture \"" + model.arch_name() + "\" names the outputs of " +
+                       std::to_string(model.n_layer_outputs()) + " of its " +
+                       std::to_string(model.n_layers()) + " layers; leave --layers out");
 
+  const auto n = static_cast<int64_t>(o.ids.size());
   TensorFile file;
   std::vector<float>& logits = file.add("logits", {n, model.vocab_size()});
+  SequenceWants wants;
+  wants.step_len = o.steps ? 1 : o.chunk;
   std::vector<std::vector<float>*> layers;
-  if (o.layers)
-    for (uint32_t i = 0; i < model.n_layers(); ++i)
-      layers.push_back(&file.add("layer_out." + std::to_string(i), {n, model.d_model()}));
-
-  // One sequence, whose rows are all wanted, in steps of the size asked for.
-  KvCache cache(model.cache_groups(), model.block_len(), model.n_blocks(), 1);
-  Request request;
-  request.tokens = o.ids;
-  request.n_prompt = o.ids.size();
-  if (!cache.open(request.cache)) return internal_error("a fresh cache has no slot");
-  const uint32_t most = static_cast<uint32_t>(session->settings().scheduler.max_batch_tokens);
-  const uint32_t step = o.steps ? 1 : o.chunk == 0 ? most : std::min(o.chunk, most);
-  BatchBuffers buffers(most, 1, model.cache_groups().size());
-  for (uint32_t at = 0; at < o.ids.size();) {
-    const uint32_t count = std::min<uint32_t>(step, static_cast<uint32_t>(o.ids.size()) - at);
-    if (!cache.reserve(request.cache, at + count))
-      return {Code::kNoMemory, "the KV cache is too small for " + std::to_string(n) +
-                                   " tokens; set kv_cache.max_tokens higher"};
-    Batch batch;
-    batch.entries.push_back({&request, 0, count, false, 0});
-    batch.n_tokens = count;
-    dvt_batch raw = buffers.fill(batch, cache);
-    std::vector<uint32_t> rows(count);
-    for (uint32_t i = 0; i < count; ++i) rows[i] = i;
-    raw.out_rows = rows.data();
-    raw.n_rows = count;
-    std::vector<dvt_output> more;
-    std::deque<std::string> names;
-    for (size_t i = 0; i < layers.size(); ++i) {
-      const std::string& name = names.emplace_back("layer_out." + std::to_string(i));
-      more.push_back({abi_text(name), layers[i]->data() + at * static_cast<size_t>(model.d_model()),
-                      count * static_cast<size_t>(model.d_model()) * sizeof(float)});
-    }
-    const auto vocab = static_cast<size_t>(model.vocab_size());
-    DVT_TRY(model.forward(raw, {logits.data() + at * vocab, count * vocab}, more));
-    request.cache.n_cached += count;
-    at += count;
+  for (uint32_t i = 0; i < model.n_layer_outputs(); ++i) {
+    const std::string& name =
+        wants.values.emplace_back(layer_output_name(i), static_cast<size_t>(model.d_model())).name;
+    layers.push_back(&file.add(name, {n, model.d_model()}));
   }
+  const auto put = [](std::vector<float>& all, size_t row, std::span<const float> rows,
+                      size_t n_rows) {
+    if (n_rows > 0)
+      std::copy(rows.begin(), rows.end(),
+                all.begin() + static_cast<std::ptrdiff_t>(row * (rows.size() / n_rows)));
+  };
+  Sequence sequence(model, static_cast<uint32_t>(session->settings().scheduler.max_batch_tokens),
+                    o.ids);
+  DVT_TRY(sequence.run(wants, [&](const SequenceStep& step) {
+    put(logits, step.first_row, step.logits, step.n_rows);
+    for (size_t i = 0; i < layers.size(); ++i)
+      put(*layers[i], step.first, step.values[i], step.n_tokens);
+    return Status::ok();
+  }));
   DVT_TRY(file.write(o.output));
   return print(o.output + ": logits of " + std::to_string(n) + " positions" +
                (o.layers ? ", outputs of " + std::to_string(layers.size()) + " layers" : "") +

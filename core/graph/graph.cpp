@@ -1,5 +1,6 @@
 #include "core/graph/graph.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include "core/graph/op_registry.hpp"
@@ -50,6 +51,11 @@ std::string_view Graph::str(dvt_id id) const {
   if (id == 0 || id > strs_.size()) return {};
   const dvt_range& r = strs_[id - 1];
   return std::string_view(chars_).substr(r.begin, r.end - r.begin);
+}
+
+bool Graph::names(std::string_view name) const {
+  return std::any_of(vals_.begin(), vals_.end(),
+                     [&](const dvt_val& v) { return v.name != 0 && str(v.name) == name; });
 }
 
 ValueType Graph::type_of(uint32_t val) const {

@@ -48,6 +48,8 @@ class Graph {
   uint32_t input(const dvt_node& n, uint32_t i) const { return edges_[n.in0 + i]; }
   uint32_t output(const dvt_node& n, uint32_t i) const { return edges_[n.out0 + i]; }
   ValueType type_of(uint32_t val) const;
+  /// Whether a value has this name.
+  bool names(std::string_view name) const;
   std::vector<Attr> attrs_of(const dvt_node& n) const;
   const std::vector<dvt_weight_ref>& weights() const { return weights_; }
   const std::vector<dvt_state_spec>& states() const { return states_; }

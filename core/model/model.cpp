@@ -18,15 +18,12 @@ constexpr int64_t kDefaultContext = 4096;
 struct KvDtype {
   std::string_view name;
   uint32_t dtype;
+  uint32_t bits;  // of a number
 };
-constexpr KvDtype kKvDtypes[] = {
-    {"float32", DVT_F32}, {"bf16", DVT_BF16}, {"f16", DVT_F16}, {"int8", DVT_I8_SCALED}};
-
-std::string kv_dtype_name(uint32_t dtype) {
-  for (const KvDtype& d : kKvDtypes)
-    if (d.dtype == dtype) return std::string(d.name);
-  return "dtype " + std::to_string(dtype);
-}
+constexpr KvDtype kKvDtypes[] = {{"float32", DVT_F32, 32},
+                                 {"bf16", DVT_BF16, 16},
+                                 {"f16", DVT_F16, 16},
+                                 {"int8", DVT_I8_SCALED, 8}};
 
 const Node* find_string(const Node& map, std::string_view key) {
   const Node* n = map.find(key);
@@ -56,6 +53,22 @@ Status check_dtype(const Node& config) {
 }
 
 }  // namespace
+
+std::string layer_output_name(uint32_t layer) {
+  return "layer_out." + std::to_string(layer);
+}
+
+std::string Model::kv_dtype_name() const {
+  for (const KvDtype& d : kKvDtypes)
+    if (d.dtype == kv_dtype_) return std::string(d.name);
+  return "dtype " + std::to_string(kv_dtype_);
+}
+
+uint32_t Model::kv_bits() const {
+  for (const KvDtype& d : kKvDtypes)
+    if (d.dtype == kv_dtype_) return d.bits;
+  return 32;
+}
 
 Result<std::unique_ptr<Model>> Model::load(const ModelLoad& in) {
   auto model = std::unique_ptr<Model>(new Model);
@@ -275,9 +288,10 @@ Status Model::plan(const ModelLoad& in) {
   }
 
   observed_ = in.observed;
-  if (in.observe_layers)
-    for (uint32_t i = 0; i < info_.n_layers; ++i)
-      observed_.push_back("layer_out." + std::to_string(i));
+  if (in.observe_layers) {
+    while (n_layer_outputs_ < info_.n_layers && graph_.names(layer_output_name(n_layer_outputs_)))
+      observed_.push_back(layer_output_name(n_layer_outputs_++));
+  }
   for (const std::string& name : observed_) observed_views_.push_back(abi_text(name));
   compile_options_.struct_size = sizeof compile_options_;
   compile_options_.max_tokens = static_cast<uint32_t>(s.scheduler.max_batch_tokens);
@@ -305,8 +319,7 @@ Status Model::plan(const ModelLoad& in) {
                              weights_.formats_text(false) + ", in the layout of " + backend_name_});
   memory_.items.push_back({"KV cache", per_block * n_blocks_,
                            std::to_string(memory_.n_tokens) + " tokens at " +
-                               bytes_text(memory_.bytes_per_token) + " (" +
-                               kv_dtype_name(kv_dtype_) + ")"});
+                               bytes_text(memory_.bytes_per_token) + " (" + kv_dtype_name() + ")"});
   if (per_slot > 0)
     memory_.items.push_back(
         {"fixed states", per_slot * n_slots_, std::to_string(n_slots_) + " sequences"});

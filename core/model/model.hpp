@@ -33,13 +33,16 @@ struct ModelLoad {
   HostServices& host;
   OpRegistry& ops;
   std::vector<std::string> observed = {};  // values that must stay readable besides the outputs
-  bool observe_layers = false;             // "layer_out.i" of every layer
+  bool observe_layers = false;             // the output of every layer that the architecture names
   bool all_rows = false;                   // a step may want the logits of every token
   int64_t least_context = 0;               // tokens, where the config says nothing
   bool plan_only = false;                  // stop before weights are loaded
   const uint32_t* cancel = nullptr;
   ProgressFn progress = {};
 };
+
+/// The name under which an architecture makes the output of layer i known: "layer_out.3".
+std::string layer_output_name(uint32_t layer);
 
 /// Where one op of the graph runs, for `run --explain` and `inspect`.
 struct Placement {
@@ -77,10 +80,16 @@ class Model {
   int64_t max_seq_len() const { return max_seq_len_; }
   uint32_t n_layers() const { return info_.n_layers; }
   int64_t d_model() const { return info_.d_model; }
+  /// Layers, from the first, whose output [T, d_model] can be read: none unless observe_layers asked for them.
+  uint32_t n_layer_outputs() const { return n_layer_outputs_; }
   const std::vector<CacheGroup>& cache_groups() const { return cache_groups_; }
   uint32_t block_len() const { return block_len_; }
   uint32_t n_blocks() const { return n_blocks_; }
   uint32_t kv_dtype() const { return kv_dtype_; }
+  /// What kv_cache.dtype calls it.
+  std::string kv_dtype_name() const;
+  /// Bits of a number in it, without scales.
+  uint32_t kv_bits() const;
   /// Null for a model that speaks ids only.
   const Tokenizer* tokenizer() const { return tokenizer_.get(); }
   /// The checkpoint's or the config's chat template source; nothing if there is none.
@@ -148,6 +157,7 @@ class Model {
   Promotion promotion_;    // stops before the checkpoint's files close
   dvt_compile_options compile_options_{};
   std::vector<std::string> observed_;
+  uint32_t n_layer_outputs_ = 0;
   std::vector<dvt_str> observed_views_;
   MemoryPlan memory_;
   void* program_ = nullptr;

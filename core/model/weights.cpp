@@ -244,6 +244,26 @@ std::string Weights::formats_text(bool mapped) const {
   return out;
 }
 
+std::vector<std::string> Weights::matrix_formats() const {
+  std::vector<std::string> out;
+  for (size_t i = 0; i < uses_.size(); ++i)
+    if (is_matrix(uses_[i])) out.emplace_back(format_in_use(i));
+  return out;
+}
+
+double Weights::least_bits() const {
+  double least = 32;
+  for (size_t i = 0; i < uses_.size(); ++i) {
+    if (!is_matrix(uses_[i])) continue;
+    double n = 1;
+    for (uint32_t d = 0; d < uses_[i].ndim; ++d) n *= static_cast<double>(uses_[i].shape[d]);
+    const bool is_kept = plans_[i].how == DVT_PLAN_KEEP;
+    const auto bytes = static_cast<double>(is_kept ? sources_[i]->bytes.size() : plans_[i].bytes);
+    if (n > 0) least = std::min(least, 8 * bytes / n);
+  }
+  return least;
+}
+
 Result<Weights::Buffer> Weights::make_buffer(const dvt_weight_use& use, uint64_t bytes,
                                              uint64_t align) {
   const bool is_large = bytes >= File::kHugePage;

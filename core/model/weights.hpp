@@ -61,6 +61,10 @@ class Weights {
   std::string_view format_in_use(size_t i) const;
   /// How many weights have which format: "28 of int4.1, 1 of float32". Those read where they lie, or the others.
   std::string formats_text(bool mapped) const;
+  /// Of all matrices, in the order of the graph: their formats, as the model runs.
+  std::vector<std::string> matrix_formats() const;
+  /// Bits a number of the matrix with the fewest, with its blocks' scales; 32 without matrices.
+  double least_bits() const;
 
   uint64_t mapped_bytes() const { return mapped_bytes_; }
   uint64_t packed_bytes() const { return packed_bytes_; }
