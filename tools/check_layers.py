@@ -23,7 +23,7 @@ RULES = [
 
 # Inside core the arrows point one way: a folder may include those before it and itself.
 CORE_ORDER = ["base", "plugin", "config", "graph", "text/template", "text", "kv_cache", "sampling", "model", "scheduler",
-              "engine", "cli"]
+              "engine", "measure", "cli"]
 
 # C standard headers only: the ABI compiles alone as C11.
 ABI_SYSTEM = {"stddef.h", "stdint.h"}
