@@ -67,6 +67,20 @@ Result<std::vector<TokenId>> chat_ids(const Session& session, const ChatTemplate
   return encode_chat(*model.tokenizer(), chat_template, std::move(context));
 }
 
+Result<std::vector<TokenId>> prompt_ids(const Session& session, const std::string& prompt,
+                                        bool raw) {
+  const Model& model = session.model();
+  if (!model.tokenizer()) return invalid("this model has no tokenizer; give ids with --ids 1,2,3");
+  const Settings::Chat& chat = session.settings().chat;
+  if (raw || !model.chat_template()) return encode_text(*model.tokenizer(), prompt);
+  DVT_TRY(const ChatTemplate chat_template,
+          ChatTemplate::parse(*model.chat_template(), "chat_template"));
+  Node messages = Node::make_list();
+  if (chat.system) messages.items().push_back(chat_message("system", *chat.system));
+  messages.items().push_back(chat_message("user", prompt));
+  return chat_ids(session, chat_template, std::move(messages), chat.enable_thinking);
+}
+
 Result<Completion> drive(Engine& engine, size_t n_prompt, bool quiet) {
   constexpr size_t kLongPrompt = 256;  // shorter ones are read before a bar could show
   Progress progress;

@@ -1,4 +1,4 @@
-// What run and chat share: messages to ids, an engine driven to the end of one answer, the answer as
+// What run, chat and compare share: messages to ids, an engine driven to the end of one answer, the answer as
 // JSON.
 #pragma once
 
@@ -13,6 +13,11 @@ namespace dovetail::core {
 /// Messages as the tokens of the model's chat template; `thinking` is its variable enable_thinking.
 Result<std::vector<TokenId>> chat_ids(const Session& session, const ChatTemplate& chat_template,
                                       Node messages, std::optional<bool> thinking);
+
+/// A prompt as the model reads it: through its chat template, unless there is none or `raw` says otherwise.
+/// errors   kInvalid: the model has no tokenizer.
+Result<std::vector<TokenId>> prompt_ids(const Session& session, const std::string& prompt,
+                                        bool raw);
 
 /// Steps the engine until its one request is done, with progress of a long prompt unless `quiet`;
 /// Ctrl-C ends the request and keeps what there is.

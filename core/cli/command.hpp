@@ -21,6 +21,7 @@ enum ExitCode : int {
   kExitFile = 3,         // a file is missing, damaged or cannot be written
   kExitUnsupported = 4,  // right, but not something this build or plugin can do
   kExitMemory = 5,       // it does not fit
+  kExitDiffers = 6,      // compared, and beyond the tolerance
   kExitInterrupted = 130,
 };
 int exit_code(const Status& status);
@@ -32,7 +33,8 @@ struct Cli {
   Cli();
   CLI::App app{"Run language models made of plugins.", "dovetail"};
   std::function<Status()> action;
-  std::string program;  // argv[0], resolved: plugins and configs are found relative to it
+  ExitCode found = kExitOk;  // what an action that did its work has to say by the exit code
+  std::string program;       // argv[0], resolved: plugins and configs are found relative to it
 };
 
 /// Options that every command with a model takes.
@@ -50,6 +52,8 @@ void add_run_commands(Cli& cli);        // run, chat
 void add_chat_command(Cli& cli);        // chat, called by add_run_commands
 void add_text_commands(Cli& cli);       // tokenize, train-tokenizer
 void add_logits_command(Cli& cli);      // logits
+void add_perplexity_command(Cli& cli);  // perplexity
+void add_compare_command(Cli& cli);     // compare
 void add_quantize_command(Cli& cli);    // quantize
 void add_inspect_commands(Cli& cli);    // inspect, plan
 void add_bench_command(Cli& cli);       // bench

@@ -21,10 +21,12 @@ constexpr const char* kFooter = R"(Examples:
   dovetail plan configs/qwen3-8b.yaml            what it would take, before loading
   dovetail quantize models/Qwen3-0.6B -o models/small --weights int4
   dovetail bench configs/qwen3-0.6b.yaml         speed, and its share of what the machine can do
+  dovetail perplexity configs/demo.yaml book.txt  how well a model predicts a text
+  dovetail compare configs/demo.yaml --b-set backend.weights=int4
   dovetail plugins list                          what is installed
 
 Exit codes: 0 done, 1 failed, 2 wrong usage, config or request, 3 a file is missing or damaged,
-4 not supported, 5 not enough memory, 130 interrupted.)";
+4 not supported, 5 not enough memory, 6 compared and beyond the tolerance, 130 interrupted.)";
 
 std::string program_path(const char* argv0) {
   std::error_code error;
@@ -80,6 +82,8 @@ int run(int argc, char** argv) {
   add_run_commands(cli);
   add_text_commands(cli);
   add_logits_command(cli);
+  add_perplexity_command(cli);
+  add_compare_command(cli);
   add_inspect_commands(cli);
   add_quantize_command(cli);
   add_bench_command(cli);
@@ -116,7 +120,7 @@ int run(int argc, char** argv) {
   const Status status = cli.action();
   if (!status.is_ok() && !status.message().empty())
     std::fprintf(stderr, "%s\n", error_text(status).c_str());
-  return exit_code(status);
+  return status.is_ok() ? cli.found : exit_code(status);
 }
 
 }  // namespace

@@ -9,7 +9,6 @@
 #include "core/cli/answer.hpp"
 #include "core/cli/command.hpp"
 #include "core/cli/session.hpp"
-#include "core/text/prompt.hpp"
 
 namespace dovetail::core {
 namespace {
@@ -22,21 +21,6 @@ struct RunOptions {
   std::optional<int32_t> max_tokens;
   std::optional<int64_t> seed;
 };
-
-Result<std::vector<TokenId>> prompt_ids(Session& session, const RunOptions& o,
-                                        const std::string& prompt) {
-  const Model& model = session.model();
-  if (!o.ids.empty()) return o.ids;
-  if (!model.tokenizer()) return invalid("this model has no tokenizer; give ids with --ids 1,2,3");
-  const Settings::Chat& chat = session.settings().chat;
-  if (o.raw || !model.chat_template()) return encode_text(*model.tokenizer(), prompt);
-  DVT_TRY(const ChatTemplate chat_template,
-          ChatTemplate::parse(*model.chat_template(), "chat_template"));
-  Node messages = Node::make_list();
-  if (chat.system) messages.items().push_back(chat_message("system", *chat.system));
-  messages.items().push_back(chat_message("user", prompt));
-  return chat_ids(session, chat_template, std::move(messages), chat.enable_thinking);
-}
 
 Status run(const std::string& program, RunOptions o) {
   std::string prompt;
@@ -61,7 +45,10 @@ Status run(const std::string& program, RunOptions o) {
               (p.native ? "native" : "by its definition: " + p.reason) + "\n";
     std::fputs(text.c_str(), stderr);
   }
-  DVT_TRY(std::vector<TokenId> ids, prompt_ids(*session, o, prompt));
+  std::vector<TokenId> ids = o.ids;
+  if (ids.empty()) {
+    DVT_TRY(ids, prompt_ids(*session, prompt, o.raw));
+  }
   const std::unique_ptr<Engine> engine = session->make_engine();
   RequestParams params = session->request_params();
   params.prompt = ids;

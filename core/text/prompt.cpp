@@ -1,5 +1,7 @@
 #include "core/text/prompt.hpp"
 
+#include <algorithm>
+
 namespace dovetail::core {
 namespace {
 
@@ -15,6 +17,18 @@ std::vector<uint32_t> ids_of(const std::vector<dvt_tok>& tokens) {
 Result<std::vector<uint32_t>> encode_text(const Tokenizer& tokenizer, std::string_view text) {
   DVT_TRY(const std::vector<dvt_tok> tokens, tokenizer.encode(text, {}, DVT_ENC_ADD_SPECIAL));
   return ids_of(tokens);
+}
+
+Result<BareText> encode_bare(const Tokenizer& tokenizer, std::string_view text) {
+  BareText out;
+  // A short text with and without what is put around it shows the prefix.
+  DVT_TRY(const std::vector<dvt_tok> bare, tokenizer.encode("a", {}, 0));
+  DVT_TRY(const std::vector<uint32_t> dressed, encode_text(tokenizer, "a"));
+  const std::vector<uint32_t> inner = ids_of(bare);
+  const auto begin = std::search(dressed.begin(), dressed.end(), inner.begin(), inner.end());
+  if (!inner.empty() && begin != dressed.end()) out.prefix.assign(dressed.begin(), begin);
+  DVT_TRY(out.tokens, tokenizer.encode(text, {}, DVT_ENC_SPECIAL_LITERAL));
+  return out;
 }
 
 Result<std::vector<uint32_t>> encode_chat(const Tokenizer& tokenizer,

@@ -19,6 +19,14 @@ namespace dovetail::core {
 /// A plain text, special tokens spelled out in it included.
 Result<std::vector<uint32_t>> encode_text(const Tokenizer& tokenizer, std::string_view text);
 
+/// The tokens that a tokenizer puts before every text (BOS), and a text without them and without what it would put
+/// behind; special tokens spelled out in the text are plain text.
+struct BareText {
+  std::vector<uint32_t> prefix;
+  std::vector<dvt_tok> tokens;
+};
+Result<BareText> encode_bare(const Tokenizer& tokenizer, std::string_view text);
+
 /// Messages through a chat template. `context` is a map with "messages" and whatever else the
 /// template reads ("tools", "enable_thinking"); add_generation_prompt is set unless it is there.
 Result<std::vector<uint32_t>> encode_chat(const Tokenizer& tokenizer,

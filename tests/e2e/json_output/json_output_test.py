@@ -121,6 +121,11 @@ class JsonOutput(unittest.TestCase):
         # four prompts that are read one after the other would end at different steps: bench refuses that
         bench = self.json("bench", path, "--json", "-p", "40", "-n", "4", "--streams", "4", "--repeats", "1")
         self.assertEqual((bench["prefill"]["tokens"], bench["decode"]["streams"]), (160, 4))
+        score = self.json("perplexity", path, "--json", "--ids", "5,17,42,99,3,8,1", "--context", "6")
+        self.assertEqual((score["tokens_counted"], score["windows"], "\ufffd" in score["model"]), (2, 1, True))
+        found = self.json("compare", path, path, "--json", "--ids", "5,17,42")
+        self.assertEqual((found["equal"], "\ufffd" in found["a"]["config"]), (True, True))
+        self.pieces([self.json("compare", TEXT, "--json", "--b-set", "backend.weights=int4", "--tolerance", "1")["kl"]["max_after"]])
         for command in ("demo cache", "demo fast"):
             self.json(command, "--json", "-n", "4", TEXT, *(["--repeats", "1"] if "fast" in command else []))
 
