@@ -26,21 +26,15 @@ N_WEIGHTS = 5181440
 TEXT = "Mr. Darcy was not a man to be easily persuaded, and Elizabeth knew it."
 
 
-def log_softmax(row):
-    total = math.log(sum(math.exp(x) for x in row))
-    return [x - total for x in row]
-
-
 class Arithmetic(unittest.TestCase):
-    def test_divergence_agreement_and_perplexity_are_the_textbook_ones(self):
-        stored, other, ids = [[1.0, 2.0, -1.0], [0.0, 0.5, 3.0]], [[1.5, 1.0, -2.0], [0.5, 0.0, 2.5]], [0, 2]
+    def test_windows_count_by_their_positions(self):
         sums = weight_formats.Sums()
-        sums.add([weight_formats.Stored(r) for r in stored], other, ids)
-        expected = sum(math.exp(a) * (a - b) for p, q in zip(stored, other) for a, b in zip(log_softmax(p), log_softmax(q)))
+        for n, same, kl, nll in ((8, 6, 0.5, 2.0), (3, 3, 0.25, 5.0)):
+            sums.add({"top": {"positions": n, "same": same}, "kl": {"mean": kl}, "nll": {"tokens": n - 1, "a": 99.0, "b": nll}})
         got = sums.result()
-        self.assertAlmostEqual(got["kl"], expected / 2, 12)
-        self.assertEqual((got["positions"], got["same_top"]), (2, 0.5))
-        self.assertAlmostEqual(got["perplexity"], math.exp(-log_softmax(other[0])[2]), 12)
+        self.assertEqual((got["positions"], got["same_top"]), (11, 9 / 11))
+        self.assertAlmostEqual(got["kl"], (8 * 0.5 + 3 * 0.25) / 11, 12)
+        self.assertAlmostEqual(got["perplexity"], math.exp((7 * 2.0 + 2 * 5.0) / 9), 12)
 
 
 class Page(unittest.TestCase):

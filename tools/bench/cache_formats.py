@@ -11,7 +11,7 @@ import json
 import pathlib
 import sys
 
-from weight_formats import Dovetail, Failed, Stored, Sums, parts_of, with_section
+from weight_formats import Dovetail, Failed, Sums, parts_of, with_section
 
 DTYPES = ["float32", "bf16", "int8"]
 LARGER = ["float32", "bf16"]
@@ -26,11 +26,9 @@ def measure(dovetail, text, window, windows):
     """{dtype: {"bytes": of a token, "from": {larger dtype: what Sums.result gives}}}"""
     sums = {d: {larger: Sums() for larger in LARGER} for d in DTYPES}
     for part in parts_of(dovetail.tokenize(text), window, windows):
-        logits = {d: dovetail.logits(part, [f"kv_cache.dtype={d}"]) for d in DTYPES}
         for larger in LARGER:
-            stored = [Stored(row) for row in logits[larger]]
             for d in DTYPES:
-                sums[d][larger].add(stored, logits[d], part)
+                sums[d][larger].add(dovetail.compare(part, [], [f"kv_cache.dtype={larger}"], [f"kv_cache.dtype={d}"]))
     return {d: {"bytes": token_bytes(dovetail, d), "from": {larger: s.result() for larger, s in sums[d].items()}} for d in DTYPES}
 
 

@@ -14,33 +14,18 @@ a format of Dovetail rounds activations as well; what it would take in its own f
     tools/bench/weight_formats.py ... --beside Q4_K_M 5.34 checkpoints/as-Q4_K_M --beside Q4_0 4.94 checkpoints/as-Q4_0
 """
 import argparse
-import array
 import json
 import math
-import operator
 import pathlib
 import shlex
-import struct
 import subprocess
 import sys
-import tempfile
 
 FORMATS = ["int8", "int6", "int4q", "int4"]
 
 
 class Failed(Exception):
     """What the user should read."""
-
-
-def read_logits(path):
-    data = pathlib.Path(path).read_bytes()
-    (n,) = struct.unpack_from("<Q", data)
-    tensor = json.loads(data[8:8 + n])["logits"]
-    begin, end = tensor["data_offsets"]
-    values = array.array("f")
-    values.frombytes(data[8 + n + begin:8 + n + end])
-    width = tensor["shape"][1]
-    return [values[r * width:(r + 1) * width] for r in range(tensor["shape"][0])]
 
 
 class Dovetail:
@@ -63,11 +48,10 @@ class Dovetail:
         line = json.dumps({"text": text}) + "\n"
         return json.loads(self.run("tokenize", "--tokenizer", self.config, "--jsonl", text=line))["ids"]
 
-    def logits(self, ids, settings):
-        with tempfile.TemporaryDirectory() as folder:
-            out = str(pathlib.Path(folder) / "logits.safetensors")
-            self.with_config("logits", ["kv_cache.dtype=float32", *settings], "--ids", ",".join(map(str, ids)), "-o", out)
-            return read_logits(out)
+    def compare(self, ids, settings, a, b):
+        """What `dovetail compare` finds: settings are for both, a and b for one each."""
+        sets = [x for option, values in (("--a-set", a), ("--b-set", b)) for s in values for x in (option, s)]
+        return json.loads(self.with_config("compare", settings, "--ids", ",".join(map(str, ids)), "--json", "--tolerance", "1e9", *sets))
 
     def weight_bytes(self, settings):
         items = json.loads(self.with_config("plan", settings, "--json"))["items"]
@@ -107,29 +91,6 @@ def beside(name, bits, folder):
     return Row(name, [*STORED.settings, f"model.path={json.dumps(str(pathlib.Path(folder).absolute()))}"], n_bits)
 
 
-def log_of_sum(row):
-    """ln of the sum of exp, which logits less are log probabilities."""
-    top = max(row)
-    return math.log(math.fsum(math.exp(x - top) for x in row)) + top
-
-
-class Stored:
-    """One position's logits of the weights as stored, with what each comparison needs of them."""
-
-    def __init__(self, logits):
-        self.logits, self.total, self.top = logits, log_of_sum(logits), max(logits)
-        self.probabilities = [math.exp(x - self.total) for x in logits]
-        self.mean = math.fsum(map(operator.mul, self.probabilities, logits))
-
-    def divergence(self, logits, total):
-        """KL divergence of logits whose log_of_sum is total: the mean of one log probability less that of the other."""
-        other_mean = math.fsum(map(operator.mul, self.probabilities, logits))
-        return max(0.0, (self.mean - self.total) - (other_mean - total))  # equal ones may round to less than 0
-
-    def same_top(self, logits):
-        return self.logits.index(self.top) == logits.index(max(logits))
-
-
 class Sums:
     """Over all positions of all windows."""
 
@@ -137,15 +98,14 @@ class Sums:
         self.n = self.n_predicted = self.n_same = 0
         self.kl = self.nll = 0.0
 
-    def add(self, stored, rows, ids):
-        for pos, (p, row) in enumerate(zip(stored, rows)):
-            total = log_of_sum(row)
-            self.kl += p.divergence(row, total)
-            self.n_same += p.same_top(row)
-            self.n += 1
-            if pos + 1 < len(ids):
-                self.nll -= row[ids[pos + 1]] - total
-                self.n_predicted += 1
+    def add(self, found):
+        """One window, as `dovetail compare` says: the second of the two, held against the first."""
+        n, n_predicted = found["top"]["positions"], found["nll"]["tokens"]
+        self.n += n
+        self.n_same += found["top"]["same"]
+        self.kl += found["kl"]["mean"] * n
+        self.n_predicted += n_predicted
+        self.nll += found["nll"]["b"] * n_predicted
 
     def result(self):
         return {"positions": self.n, "kl": self.kl / self.n, "same_top": self.n_same / self.n,
@@ -179,9 +139,8 @@ def measure(dovetail, text, rows, window, windows):
     rows = [STORED, *rows]
     sums = [Sums() for _ in rows]
     for part in parts_of(dovetail.tokenize(text), window, windows):
-        stored = [Stored(r) for r in dovetail.logits(part, STORED.settings)]
         for row, s in zip(rows, sums):
-            s.add(stored, dovetail.logits(part, row.settings), part)
+            s.add(dovetail.compare(part, ["kv_cache.dtype=float32"], STORED.settings, row.settings))
     out = {}
     for row, s in zip(rows, sums):
         out[row.name] = s.result()
