@@ -145,6 +145,7 @@ Result<ComparisonReport> compare(const std::string& program, const CompareOption
     report.prompt = kDefaultPrompt;
   SessionOptions options;
   options.observe_layers = options.all_rows = true;
+  options.least_context = static_cast<int64_t>(o.ids.size());
 
   RecordedRun recorded;
   const auto run_a = [&]() -> Status {
