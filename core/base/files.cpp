@@ -189,6 +189,13 @@ Status File::move_to_huge_pages(uint64_t offset, uint64_t n) const {
   return Status::ok();
 }
 
+void File::let_go(uint64_t offset, uint64_t n) const {
+  static const auto kPage = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  if (!mapped_ || offset > size_ || n > size_ - offset) return;
+  const uint64_t begin = (offset + kPage - 1) / kPage * kPage, end = (offset + n) / kPage * kPage;
+  if (begin < end) madvise(const_cast<std::byte*>(mapped_) + begin, end - begin, MADV_DONTNEED);
+}
+
 Result<std::unique_ptr<FileWriter>> FileWriter::create(const fs::path& path) {
   const std::string name = path.string();
   struct stat info {};

@@ -30,9 +30,9 @@ Status inspect(const std::string& program, const InspectOptions& o) {
   uint64_t n_params = 0;
   const std::vector<const TensorInfo*> unused = model.unused_tensors();
   for (const TensorInfo& t : model.checkpoint().tensors()) {
-    auto& [count, bytes] = formats[t.format];
+    auto& [count, bytes] = formats[t.stored_as()];
     ++count;
-    bytes += t.bytes.size();
+    bytes += t.stored_bytes();
     uint64_t n = 1;
     for (int64_t d : t.shape) n *= static_cast<uint64_t>(d);
     n_params += n;
@@ -54,9 +54,9 @@ Status inspect(const std::string& program, const InspectOptions& o) {
       Node item = Node::make_map(), shape = Node::make_list();
       for (int64_t d : t.shape) shape.items().push_back(Node::make_int(d));
       item.set("name", Node::make_string(t.name));
-      item.set("format", Node::make_string(t.format));
+      item.set("format", Node::make_string(t.stored_as()));
       item.set("shape", std::move(shape));
-      item.set("bytes", Node::make_int(static_cast<int64_t>(t.bytes.size())));
+      item.set("bytes", Node::make_int(static_cast<int64_t>(t.stored_bytes())));
       item.set("file", Node::make_string(t.source->name()));
       tensors.items().push_back(std::move(item));
     }
@@ -88,7 +88,7 @@ Status inspect(const std::string& program, const InspectOptions& o) {
   row("chat template", model.chat_template() ? "yes" : "no: prompts are continued");
   if (o.tensors)
     for (const TensorInfo& t : model.checkpoint().tensors())
-      text += "  " + t.name + "  " + t.format + "  " + shape_text(t.shape) + "  " +
+      text += "  " + t.name + "  " + t.stored_as() + "  " + shape_text(t.shape) + "  " +
               t.source->name() + "\n";
   if (o.graph) text += model.graph().dump();
   return print(text);

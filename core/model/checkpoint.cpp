@@ -34,25 +34,57 @@ Status bad_tensor(const TensorInfo& info, const std::string& what) {
   return bad_format(info.source->name() + ": tensor \"" + info.name + "\" " + what);
 }
 
+std::string past_the_end(uint64_t end, const File& file) {
+  return "ends at byte " + std::to_string(end) + ", the file has " + std::to_string(file.size()) +
+         "; download incomplete?";
+}
+
+// The parts of a matrix, checked against their files; and what rows() says that it makes of them.
+Status read_parts(const dvt_tensor& t, const std::string& format_name, TensorInfo& info) {
+  info.stored = text_of(t.stored);
+  for (uint64_t i = 0; i < t.n_parts; ++i) {
+    const dvt_tensor_part& part = t.parts[i];
+    const File* file = HostScope::file_of(part.file);
+    if (!file)
+      return internal_error("format \"" + format_name + "\" gave tensor \"" + info.name +
+                            "\" a part without a file");
+    if (i == 0) info.source = file, info.offset = part.offset;
+    if (part.offset > file->size() || part.bytes > file->size() - part.offset)
+      return bad_tensor(info, past_the_end(part.offset + part.bytes, *file));
+    DVT_TRY(const std::span<const std::byte> mapped, file->map());
+    info.parts.push_back({mapped.subspan(part.offset, part.bytes), file, part.offset});
+  }
+  const std::optional<uint64_t> plain = plain_bytes("float32", info.shape);
+  const bool is_right = info.shape.size() >= 2 && info.shape[0] > 0 && plain &&
+                        info.n_bytes % static_cast<uint64_t>(info.shape[0]) == 0 &&
+                        info.n_bytes <= *plain && t.paired_rows == 0;
+  if (!is_right)
+    return bad_tensor(info, "is in parts, and no matrix of whole rows of " + info.format);
+  return Status::ok();
+}
+
 // A tensor as a format plugin gave it, checked against its file.
 Result<TensorInfo> info_of(const dvt_tensor& t, const std::string& format_name) {
   TensorInfo info;
   info.name = text_of(t.name);
   info.format = text_of(t.format);
+  info.n_bytes = t.bytes;
+  if (t.ndim > DVT_MAX_DIMS)
+    return bad_format(format_name + ": tensor \"" + info.name + "\" has " + std::to_string(t.ndim) +
+                      " dimensions, at most 6 are possible");
+  info.shape.assign(t.shape, t.shape + t.ndim);
+  if (t.n_parts > 0) {
+    DVT_TRY(read_parts(t, format_name, info));
+    return info;
+  }
   const File* file = HostScope::file_of(t.file);
   if (!file)
     return internal_error("format \"" + format_name + "\" gave tensor \"" + info.name +
                           "\" without a file");
   info.source = file;
   info.offset = t.offset;
-  if (t.ndim > DVT_MAX_DIMS)
-    return bad_tensor(info,
-                      "has " + std::to_string(t.ndim) + " dimensions, at most 6 are possible");
-  info.shape.assign(t.shape, t.shape + t.ndim);
   if (t.offset > file->size() || t.bytes > file->size() - t.offset)
-    return bad_tensor(info, "ends at byte " + std::to_string(t.offset + t.bytes) +
-                                ", the file has " + std::to_string(file->size()) +
-                                "; download incomplete?");
+    return bad_tensor(info, past_the_end(t.offset + t.bytes, *file));
   if (element_bytes(info.format) != 0) {
     const std::optional<uint64_t> need = plain_bytes(info.format, info.shape);
     if (!need || *need != t.bytes)
@@ -103,6 +135,29 @@ void copy_rows(const TensorInfo& tensor, int64_t first, int64_t n, std::byte* ou
     const int64_t place = in_run < half ? 2 * in_run : 2 * (in_run - half) + 1;
     std::memcpy(out, stored(row - in_run + place), row_bytes);
   }
+}
+
+uint64_t TensorInfo::stored_bytes() const {
+  uint64_t sum = bytes.size();
+  for (const Part& p : parts) sum += p.bytes.size();
+  return sum;
+}
+
+Status Checkpoint::read_rows(const TensorInfo& tensor, std::string_view format, int64_t first,
+                             int64_t n, std::byte* out, const uint32_t* cancel) const {
+  if (tensor.parts.empty()) {
+    copy_rows(tensor, first, n, out);
+    return Status::ok();
+  }
+  const dvt_format_v1* const table = format_;
+  if (!DVT_HAS(table, rows))
+    return unsupported("format plugin \"" + format_name_ + "\" gives tensor \"" + tensor.name +
+                       "\" in parts, and cannot make rows of them");
+  std::vector<dvt_bytes> parts;
+  for (const TensorInfo::Part& p : tensor.parts) parts.push_back({p.bytes.data(), p.bytes.size()});
+  CallFrame call(cancel);
+  return call.check(table->rows(reader_, call, static_cast<uint64_t>(&tensor - tensors_.data()),
+                                parts.data(), abi_text(format), first, n, out));
 }
 
 std::string samples(std::span<const std::byte> bytes) {

@@ -27,10 +27,25 @@ struct TensorInfo {
   std::string name;    // canonical
   std::string format;  // "bf16", "int4.1"
   std::vector<int64_t> shape;
-  std::span<const std::byte> bytes;  // mapped
-  const File* source = nullptr;      // the mapped file; lives as long as the checkpoint
-  uint64_t offset = 0;               // of the bytes in it
-  int64_t paired_rows = 0;           // how rows are ordered: see dvt_tensor
+  std::span<const std::byte> bytes;  // mapped; none where there are parts
+  const File* source =
+      nullptr;              // the mapped file, of the first part; lives as long as the checkpoint
+  uint64_t offset = 0;      // of the bytes in it
+  int64_t paired_rows = 0;  // how rows are ordered: see dvt_tensor
+
+  /// A matrix in parts: what makes its rows (Checkpoint::read_rows).
+  struct Part {
+    std::span<const std::byte> bytes;
+    const File* source = nullptr;
+    uint64_t offset = 0;
+  };
+  std::vector<Part> parts;
+  std::string stored;    // what the parts are: see dvt_tensor
+  uint64_t n_bytes = 0;  // of all rows in `format`
+
+  /// In files.
+  uint64_t stored_bytes() const;
+  const std::string& stored_as() const { return parts.empty() ? format : stored; }
 };
 
 class Checkpoint {
@@ -48,6 +63,11 @@ class Checkpoint {
 
   const std::vector<TensorInfo>& tensors() const { return tensors_; }
   const TensorInfo* find(std::string_view name) const;
+  /// Rows [first, first + n) of the first dimension to `out`, in order and in that format: the tensor's own, or, for
+  /// a matrix in parts, float32 or bf16.
+  /// errors   what the format plugin reports
+  Status read_rows(const TensorInfo& tensor, std::string_view format, int64_t first, int64_t n,
+                   std::byte* out, const uint32_t* cancel = nullptr) const;
   /// "config", "generation", "tokenizer", "tokenizer_config"; null if the checkpoint has none.
   Result<const Node*> document(std::string_view which);
   /// A text file beside the tensors (chat_template.jinja), or nothing.
@@ -77,7 +97,7 @@ class Checkpoint {
 /// two tensors that differ.
 std::string samples(std::span<const std::byte> bytes);
 
-/// Rows [first, first + n) of the first dimension to `out`, in order.
+/// Rows [first, first + n) of the first dimension to `out`, in order, of a tensor without parts.
 void copy_rows(const TensorInfo& tensor, int64_t first, int64_t n, std::byte* out);
 
 /// Bytes of n elements of a plain format, or nothing for a block format.

@@ -52,6 +52,8 @@ Status MemoryPlan::check() const {
   message += max_context > 0
                  ? "; a cache of " + std::to_string(max_context) +
                        " tokens would fit: set kv_cache.max_tokens=" + std::to_string(max_context)
+             : weights_expand
+                 ? "; the weights are expanded: backend.weights=int8 takes a quarter of float32"
                  : "; not even one token would fit: use a smaller model";
   return {Code::kNoMemory, message};
 }

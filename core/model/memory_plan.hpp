@@ -22,6 +22,7 @@ struct MemoryPlan {
   uint64_t n_tokens = 0;         // that the cache holds
   uint64_t available = 0;        // memory that this process may still take
   uint64_t max_context = 0;      // tokens that would fit
+  bool weights_expand = false;   // some take more than in their file, and could be packed instead
   uint64_t promoted_bytes = 0;  // of the mapped ones, that move to 2 MiB pages while the model runs
 
   uint64_t private_bytes() const;

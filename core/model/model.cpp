@@ -192,8 +192,8 @@ std::vector<const TensorInfo*> Model::unused_tensors() const {
   }
   const auto is_copy = [&tied](const TensorInfo& t) {
     return std::any_of(tied.begin(), tied.end(), [&t](const TensorInfo* u) {
-      return u && u->format == t.format && u->shape == t.shape &&
-             samples(u->bytes) == samples(t.bytes);
+      return u && u->parts.empty() && t.parts.empty() && u->format == t.format &&
+             u->shape == t.shape && samples(u->bytes) == samples(t.bytes);
     });
   };
   std::vector<const TensorInfo*> out;
@@ -310,6 +310,7 @@ Status Model::plan(const ModelLoad& in) {
   memory_.bytes_per_token = per_block / block_len_;
   memory_.n_tokens = uint64_t{n_blocks_} * block_len_;
   memory_.available = available_memory();
+  memory_.weights_expand = weights_.expands();
   if (weights_.mapped_bytes() > 0)
     memory_.items.push_back({"weights, mapped", weights_.mapped_bytes(),
                              weights_.formats_text(true) + ", read from the file where they lie",
@@ -327,6 +328,11 @@ Status Model::plan(const ModelLoad& in) {
                            "steps of up to " + std::to_string(compile_options_.max_tokens) +
                                " tokens, " + std::to_string(n_slots_) + " rows of logits"});
   const uint64_t fixed = memory_.private_bytes() - per_block * n_blocks_;
+  if (const uint64_t later = memory_.private_bytes() - weights_.packed_bytes();
+      weights_.staging_bytes() > later)
+    memory_.items.push_back(
+        {"while loading", weights_.staging_bytes() - later,
+         "the largest weight before it is packed takes " + bytes_text(weights_.staging_bytes())});
   if (s.backend.huge_pages && has_huge_pages())
     for (const Promotion::Range& r : weights_.streamed({})) memory_.promoted_bytes += r.bytes;
   promotes_ =

@@ -37,7 +37,7 @@ std::vector<Item> list_items(const Weights& weights) {
     t.name = w.use.name;
     t.format = packs ? w.plan.file_format : w.use.stored;
     std::copy_n(w.use.shape, w.use.ndim, t.shape);
-    t.bytes = packs ? w.plan.bytes : w.source.bytes.size();
+    t.bytes = packs ? w.plan.bytes : weights.source_bytes(i);
     items.push_back({i, packs, t});
   }
   std::stable_sort(items.begin(), items.end(), [](const Item& a, const Item& b) {
@@ -105,9 +105,9 @@ class Writing {
  private:
   Status packed(const Item& item, FileWriter& out) {
     const int64_t n_rows = item.tensor.shape[0];
-    const int64_t row_bytes = std::max<int64_t>(
-        1, static_cast<int64_t>(model_.weights().planned(item.weight).source.bytes.size()) /
-               std::max<int64_t>(1, n_rows));
+    const int64_t row_bytes =
+        std::max<int64_t>(1, static_cast<int64_t>(model_.weights().source_bytes(item.weight)) /
+                                 std::max<int64_t>(1, n_rows));
     const int64_t most =
         std::max<int64_t>(1, static_cast<int64_t>(kPieceBytes) / row_bytes / DVT_FILE_ROWS) *
         DVT_FILE_ROWS;
@@ -120,9 +120,10 @@ class Writing {
   Status as_stored(const Item& item, FileWriter& out) {
     const TensorInfo& source = model_.weights().planned(item.weight).source;
     const std::span<const std::byte> bytes = source.bytes;
-    if (source.paired_rows > 0) {  // in order: nothing else says how they lie
-      piece_.resize(bytes.size());
-      copy_rows(source, 0, source.shape[0], piece_.data());
+    if (source.paired_rows > 0 || !source.parts.empty()) {  // nothing else says how they lie
+      piece_.resize(item.tensor.bytes);
+      DVT_TRY(model_.checkpoint().read_rows(source, text_of(item.tensor.format), 0, source.shape[0],
+                                            piece_.data(), options_.cancel));
       return write(piece_, out);
     }
     for (size_t at = 0; at < bytes.size(); at += kPieceBytes)
@@ -160,7 +161,7 @@ Result<QuantizeReport> quantize(const Model& model, const dvt_format_v1& writer,
     ++sum.n_tensors;
     sum.bytes += i.tensor.bytes;
     report.bytes += i.tensor.bytes;
-    report.bytes_before += model.weights().planned(i.weight).source.bytes.size();
+    report.bytes_before += model.weights().planned(i.weight).source.stored_bytes();
     used.insert(text_of(i.tensor.name));
   }
   for (const TensorInfo& t : model.checkpoint().tensors())

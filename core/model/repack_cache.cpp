@@ -57,6 +57,12 @@ bool is_ours(const fs::path& path) {
          path.filename().string().find(std::string(kEnding) + ".part-") != std::string::npos;
 }
 
+// Which bytes of which file.
+std::string identity(const TensorInfo::Part& p) {
+  return " " + std::to_string(p.offset) + " " + std::to_string(p.bytes.size()) + " " +
+         (p.source ? p.source->version() : std::string()) + samples(p.bytes);
+}
+
 }  // namespace
 
 std::optional<fs::path> RepackCache::default_folder() {
@@ -75,11 +81,10 @@ void RepackCache::open(const std::vector<Item>& items, const fs::path& backend) 
     sizes_.push_back(item.bytes);
     text += item.name + " " + std::to_string(item.layout_hash) + " " + std::to_string(item.bytes);
     for (const TensorInfo* t : item.sources) {
-      text += " " + t->format + " " + std::to_string(t->offset) + " " +
-              std::to_string(t->bytes.size()) + " ";
-      if (t->source) text += t->source->version();
+      text += " " + t->stored_as();
+      if (t->parts.empty()) text += identity({t->bytes, t->source, t->offset});
+      for (const TensorInfo::Part& p : t->parts) text += identity(p);
       if (t->paired_rows > 0) text += " pairs " + std::to_string(t->paired_rows) + " ";
-      text += samples(t->bytes);
     }
     text += "\n";
     at += item.bytes;

@@ -63,21 +63,40 @@ Status check_classes(const std::vector<dvt_weight_use>& uses, const WeightFormat
   return Status::ok();
 }
 
-// What the backend is asked for. A file's block format stays: going from it to another would lose twice.
-Result<std::string> format_to_ask(const dvt_weight_use& use, const WeightFormats& formats) {
-  const std::string wanted = wanted_format(use, formats);
-  const std::string_view stored = text_of(use.stored);
-  if (wanted.empty() || plain_bytes(stored, {1})) return wanted;
-  if (wanted == without_version(stored)) return std::string();
-  return invalid("weight \"" + std::string(text_of(use.name)) + "\" is stored as " +
-                 std::string(stored) + ", backend.weights asks for " + wanted +
+// What the backend is told: the format that it gets, and the one that it is asked for.
+struct Formats {
+  std::string stored, wanted;
+};
+
+// A matrix in parts comes in the format that is asked for, or as float32 to be packed.
+Formats formats_of_parts(const TensorInfo& tensor, const std::string& wanted) {
+  if (wanted.empty() || wanted == tensor.format) return {tensor.format, ""};
+  if (wanted == "float32" || wanted == "bf16") return {wanted, ""};
+  return {"float32", wanted};
+}
+
+// A file's block format stays: going from it to another would lose twice. Beside matrices in parts a plain format is
+// asked of these alone.
+Result<Formats> formats_of(const TensorInfo& tensor, const std::string& wanted, bool has_parts) {
+  if (!tensor.parts.empty()) return formats_of_parts(tensor, wanted);
+  if (has_parts && plain_bytes(wanted, {1})) return Formats{tensor.format, ""};
+  if (wanted.empty() || plain_bytes(tensor.format, {1})) return Formats{tensor.format, wanted};
+  if (wanted == without_version(tensor.format)) return Formats{tensor.format, ""};
+  return invalid("weight \"" + tensor.name + "\" is stored as " + tensor.format +
+                 ", backend.weights asks for " + wanted +
                  "; leave it out, or quantise the original weights");
 }
+
+constexpr int64_t kPieceBytes = int64_t{16} << 20;  // packed at a time, of what comes in parts
 
 }  // namespace
 
 Status Weights::plan(const Graph& graph, const Checkpoint& checkpoint, const WeightFormats& formats,
                      const dvt_backend_v1& backend, void* context) {
+  checkpoint_ = &checkpoint;
+  const std::vector<TensorInfo>& all = checkpoint.tensors();
+  const bool has_parts =
+      std::any_of(all.begin(), all.end(), [](const TensorInfo& t) { return !t.parts.empty(); });
   for (const dvt_weight_ref& ref : graph.weights()) {
     const TensorInfo* tensor = checkpoint.find(graph.str(ref.name));
     if (!tensor)
@@ -87,11 +106,11 @@ Status Weights::plan(const Graph& graph, const Checkpoint& checkpoint, const Wei
     use.struct_size = sizeof use;
     use.access = ref.access;
     use.name = abi_text(tensor->name);
-    use.stored = abi_text(tensor->format);
     use.ndim = static_cast<uint32_t>(tensor->shape.size());
     std::copy(tensor->shape.begin(), tensor->shape.end(), use.shape);
-    DVT_TRY(std::string wanted, format_to_ask(use, formats));
-    use.wanted = abi_text(wanted_.emplace_back(std::move(wanted)));
+    DVT_TRY(Formats asked, formats_of(*tensor, wanted_format(use, formats), has_parts));
+    use.stored = abi_text(asked_.emplace_back(std::move(asked.stored)));
+    use.wanted = abi_text(asked_.emplace_back(std::move(asked.wanted)));
     uses_.push_back(use);
     sources_.push_back(tensor);
   }
@@ -103,7 +122,7 @@ Status Weights::plan(const Graph& graph, const Checkpoint& checkpoint, const Wei
   for (size_t i = 0; i < plans_.size(); ++i) {
     if (plans_[i].how == DVT_PLAN_KEEP) {
       DVT_TRY(check_kept(i));
-      (is_in_place(i) ? mapped_bytes_ : packed_bytes_) += sources_[i]->bytes.size();
+      (is_in_place(i) ? mapped_bytes_ : packed_bytes_) += source_bytes(i);
     } else if (i == 0 || plans_[i].group != plans_[i - 1].group || plans_[i].how == DVT_PLAN_PUT) {
       packed_bytes_ += plans_[i].bytes;
     }
@@ -114,10 +133,46 @@ Status Weights::plan(const Graph& graph, const Checkpoint& checkpoint, const Wei
 // The checkpoint knows how many bytes plain formats take; of block formats only the backend does.
 Status Weights::check_kept(size_t i) const {
   const TensorInfo& t = *sources_[i];
-  if (plans_[i].bytes == t.bytes.size()) return Status::ok();
+  if (plans_[i].bytes == source_bytes(i)) return Status::ok();
   return bad_format(t.source->name() + ": tensor \"" + t.name + "\" has " +
-                    std::to_string(t.bytes.size()) + " bytes, its shape and format " + t.format +
+                    std::to_string(source_bytes(i)) + " bytes, its shape and format " + t.format +
                     " need " + std::to_string(plans_[i].bytes));
+}
+
+uint64_t Weights::source_bytes(size_t i) const {
+  const std::string_view format = text_of(uses_[i].stored);
+  return format == sources_[i]->format ? sources_[i]->n_bytes
+                                       : plain_bytes(format, sources_[i]->shape).value_or(0);
+}
+
+bool Weights::packs_in_pieces(size_t i) const {
+  return !sources_[i]->parts.empty() && plans_[i].how == DVT_PLAN_PACK &&
+         plans_[i].file_format.n > 0;
+}
+
+bool Weights::expands() const {
+  for (size_t i = 0; i < uses_.size(); ++i)
+    if (!sources_[i]->parts.empty() && plans_[i].bytes > sources_[i]->stored_bytes() * 3 / 2)
+      return true;
+  return false;
+}
+
+int64_t Weights::piece_rows(size_t i) const {
+  const int64_t row_bytes = static_cast<int64_t>(source_bytes(i)) / uses_[i].shape[0];
+  return std::max<int64_t>(1, kPieceBytes / row_bytes / DVT_FILE_ROWS) * DVT_FILE_ROWS;
+}
+
+uint64_t Weights::staging_bytes() const {
+  uint64_t most = 0;
+  for (size_t i = 0; i < uses_.size(); ++i) {
+    if (plans_[i].how == DVT_PLAN_KEEP || is_in_place(i)) continue;
+    const uint64_t whole = source_bytes(i);
+    most = std::max(most, packs_in_pieces(i)
+                              ? std::min(whole, whole / static_cast<uint64_t>(uses_[i].shape[0]) *
+                                                    static_cast<uint64_t>(piece_rows(i)))
+                              : whole);
+  }
+  return most;
 }
 
 size_t Weights::group_end(size_t i) const {
@@ -140,21 +195,50 @@ std::vector<RepackCache::Item> Weights::packed_items() const {
 }
 
 Status Weights::pack_group(size_t i, size_t end, const dvt_backend_v1& backend, void* context,
-                           CallFrame& call) {
+                           const uint32_t* cancel) {
   const dvt_weight_plan& plan = plans_[i];
   DVT_TRY(Buffer buffer, make_buffer(uses_[i], plan.bytes, plan.align));
-  std::vector<dvt_bytes> bytes;
-  std::vector<Buffer> copies;
-  for (size_t k = i; k < end; ++k) {
-    DVT_TRY(const std::span<const std::byte> source, ordered_source(k, copies));
-    bytes.push_back({source.data(), source.size()});
+  if (packs_in_pieces(i)) {
+    DVT_TRY(pack_pieces(i, backend, context, cancel, buffer.get()));
+  } else {
+    std::vector<dvt_bytes> bytes;
+    std::vector<Buffer> copies;
+    for (size_t k = i; k < end; ++k) {
+      DVT_TRY(const std::span<const std::byte> source, ordered_source(k, copies, cancel));
+      bytes.push_back({source.data(), source.size()});
+    }
+    CallFrame call(cancel);
+    DVT_TRY(call.check(backend.pack(context, call, &uses_[i], bytes.data(), bytes.size(),
+                                    buffer.get(), plan.bytes))
+                .in(std::string(text_of(uses_[i].name))));
   }
-  DVT_TRY(call.check(backend.pack(context, call, &uses_[i], bytes.data(), bytes.size(),
-                                  buffer.get(), plan.bytes))
-              .in(std::string(text_of(uses_[i].name))));
   packed_.emplace_back(buffer.get(), plan.bytes);
   buffers_.push_back(std::move(buffer));
   return Status::ok();
+}
+
+Status Weights::pack_pieces(size_t i, const dvt_backend_v1& backend, void* context,
+                            const uint32_t* cancel, std::byte* out) const {
+  const int64_t n_rows = uses_[i].shape[0];
+  std::vector<std::byte> piece;
+  uint64_t at = 0;
+  for (int64_t row = 0; row < n_rows; row += piece_rows(i)) {
+    DVT_TRY(
+        pack_rows(i, row, std::min(piece_rows(i), n_rows - row), backend, context, cancel, piece));
+    if (piece.size() > plans_[i].bytes - at)
+      return internal_error("weight \"" + sources_[i]->name +
+                            "\" was packed in pieces that are longer than the whole");
+    std::copy(piece.begin(), piece.end(), out + at);
+    at += piece.size();
+  }
+  return Status::ok();
+}
+
+// What a weight was made of is not read again: it need not be there twice.
+void Weights::let_go_of_source(size_t i) const {
+  const TensorInfo& t = *sources_[i];
+  if (t.parts.empty()) t.source->let_go(t.offset, t.bytes.size());
+  for (const TensorInfo::Part& p : t.parts) p.source->let_go(p.offset, p.bytes.size());
 }
 
 Status Weights::load(const dvt_backend_v1& backend, void* context, const RepackCache& cache,
@@ -168,15 +252,17 @@ Status Weights::load(const dvt_backend_v1& backend, void* context, const RepackC
     const dvt_weight_plan& plan = plans_[i];
     const std::string name(text_of(uses_[i].name));
     if (plan.how == DVT_PLAN_KEEP) {
-      DVT_TRY(const std::span<const std::byte> bytes, ordered_source(i, buffers_));
+      DVT_TRY(const std::span<const std::byte> bytes, ordered_source(i, buffers_, cancel));
       DVT_TRY(call.check(backend.bind(context, call, &uses_[i], end - i, &plan, bytes.data()))
                   .in(name));
-      done += sources_[i]->bytes.size();
+      if (!is_in_place(i)) let_go_of_source(i);
+      done += source_bytes(i);
     } else if (plan.how == DVT_PLAN_PACK) {
       if (cache.is_open()) {
         packed_.push_back(cache.find(packed_.size()));
       } else {
-        DVT_TRY(pack_group(i, end, backend, context, call));
+        DVT_TRY(pack_group(i, end, backend, context, cancel));
+        for (size_t k = i; k < end; ++k) let_go_of_source(k);
       }
       DVT_TRY(
           call.check(backend.bind(context, call, &uses_[i], end - i, &plan, packed_.back().data()))
@@ -185,7 +271,7 @@ Status Weights::load(const dvt_backend_v1& backend, void* context, const RepackC
     } else if (plan.how == DVT_PLAN_PUT && DVT_HAS(table, put)) {
       for (size_t k = i; k < end; ++k) {
         std::vector<Buffer> copies;
-        DVT_TRY(const std::span<const std::byte> source, ordered_source(k, copies));
+        DVT_TRY(const std::span<const std::byte> source, ordered_source(k, copies, cancel));
         DVT_TRY(call.check(backend.put(context, call, uses_[k].name, 0,
                                        {source.data(), source.size()}, 1))
                     .in(name));
@@ -207,15 +293,18 @@ Status Weights::pack_rows(size_t i, int64_t row0, int64_t n, const dvt_backend_v
                           void* context, const uint32_t* cancel,
                           std::vector<std::byte>& out) const {
   DVT_ASSERT(row0 % DVT_FILE_ROWS == 0 && row0 + n <= uses_[i].shape[0]);
-  const std::span<const std::byte> stored = sources_[i]->bytes;
-  const uint64_t row_bytes = stored.size() / static_cast<uint64_t>(uses_[i].shape[0]);
-  std::span<const std::byte> rows =
-      stored.subspan(static_cast<uint64_t>(row0) * row_bytes, static_cast<uint64_t>(n) * row_bytes);
-  std::vector<std::byte> copy;
-  if (!is_in_place(i)) {
-    copy.resize(rows.size());
-    copy_rows(*sources_[i], row0, n, copy.data());
-    rows = copy;
+  const uint64_t row_bytes = source_bytes(i) / static_cast<uint64_t>(uses_[i].shape[0]);
+  const uint64_t begin = static_cast<uint64_t>(row0) * row_bytes,
+                 size = static_cast<uint64_t>(n) * row_bytes;
+  std::span<const std::byte> rows;
+  Buffer copy;
+  if (is_in_place(i)) {
+    rows = sources_[i]->bytes.subspan(begin, size);
+  } else {
+    DVT_TRY(copy, make_buffer(uses_[i], size, 64));
+    DVT_TRY(checkpoint_->read_rows(*sources_[i], text_of(uses_[i].stored), row0, n, copy.get(),
+                                   cancel));
+    rows = {copy.get(), size};
   }
   dvt_weight_use use = uses_[i];
   use.shape[0] = n;
@@ -235,12 +324,15 @@ std::string_view Weights::format_in_use(size_t i) const {
 }
 
 std::string Weights::formats_text(bool mapped) const {
-  std::map<std::string_view, size_t> counts;
+  std::map<std::string, size_t> counts;
   for (size_t i = 0; i < uses_.size(); ++i)
-    if ((plans_[i].how == DVT_PLAN_KEEP && is_in_place(i)) == mapped) ++counts[format_in_use(i)];
+    if ((plans_[i].how == DVT_PLAN_KEEP && is_in_place(i)) == mapped) {
+      const std::string in_use(format_in_use(i));
+      ++counts[sources_[i]->parts.empty() ? in_use : sources_[i]->stored + " as " + in_use];
+    }
   std::string out;
   for (const auto& [format, n] : counts)
-    out += (out.empty() ? "" : ", ") + std::to_string(n) + " of " + std::string(format);
+    out += (out.empty() ? "" : ", ") + std::to_string(n) + " of " + format;
   return out;
 }
 
@@ -284,21 +376,23 @@ bool Weights::is_in_place(size_t i) const {
   const uint64_t align =
       std::max<uint64_t>({1, plans_[i].how == DVT_PLAN_KEEP ? plans_[i].align : 1,
                           plain_bytes(text_of(uses_[i].stored), {1}).value_or(1)});
-  return sources_[i]->paired_rows == 0 &&
+  return sources_[i]->parts.empty() && sources_[i]->paired_rows == 0 &&
          reinterpret_cast<uintptr_t>(sources_[i]->bytes.data()) % align == 0;
 }
 
-Result<std::span<const std::byte>> Weights::ordered_source(size_t i,
-                                                           std::vector<Buffer>& copies) const {
-  const std::span<const std::byte> stored = sources_[i]->bytes;
-  if (is_in_place(i)) return stored;
-  DVT_TRY(Buffer copy, make_buffer(uses_[i], stored.size(), plans_[i].align));
-  if (sources_[i]->paired_rows == 0)
-    std::copy(stored.begin(), stored.end(), copy.get());
+Result<std::span<const std::byte>> Weights::ordered_source(size_t i, std::vector<Buffer>& copies,
+                                                           const uint32_t* cancel) const {
+  const TensorInfo& source = *sources_[i];
+  if (is_in_place(i)) return source.bytes;
+  const uint64_t n_bytes = source_bytes(i);
+  DVT_TRY(Buffer copy, make_buffer(uses_[i], n_bytes, plans_[i].align));
+  if (source.shape.empty())
+    std::copy(source.bytes.begin(), source.bytes.end(), copy.get());
   else
-    copy_rows(*sources_[i], 0, sources_[i]->shape[0], copy.get());
+    DVT_TRY(checkpoint_->read_rows(source, text_of(uses_[i].stored), 0, source.shape[0], copy.get(),
+                                   cancel));
   copies.push_back(std::move(copy));
-  return std::span<const std::byte>(copies.back().get(), stored.size());
+  return std::span<const std::byte>(copies.back().get(), n_bytes);
 }
 
 uint64_t Weights::bytes_per_token() const {
@@ -340,8 +434,8 @@ std::vector<Promotion::Range> Weights::streamed(const RepackCache& cache) const 
 }
 
 bool Weights::is_float32() const {
-  for (const dvt_weight_use& use : uses_)
-    if (is_matrix(use)) return format_in_use(static_cast<size_t>(&use - uses_.data())) == "float32";
+  for (size_t i = 0; i < uses_.size(); ++i)
+    if (is_matrix(uses_[i])) return sources_[i]->parts.empty() && format_in_use(i) == "float32";
   return true;
 }
 

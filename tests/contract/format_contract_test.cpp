@@ -1,7 +1,8 @@
 // What every checkpoint format must do, tried on each one that the build made with its own fixtures:
 //   tests/plugins/format/NAME/contract/valid/CASE/       a checkpoint that is right, and
 //   tests/plugins/format/NAME/contract/valid/CASE.json   what is in it: {"file": name of a file that a
-//       user may name, "tensors": {name: {"format", "shape", "bytes" in hex}}, "documents": {which: content}}
+//       user may name, "tensors": {name: {"format", "shape", "bytes" in hex}}, "documents": {which: content}};
+//       the bytes of a matrix in parts are what rows() makes of it in its own format
 //   tests/plugins/format/NAME/contract/damaged/CASE/     a checkpoint that must be refused
 #include <dovetail/abi/format.h>
 #include <unistd.h>
@@ -97,14 +98,40 @@ class Reader {
   /// A tensor that leaves its file: the host refuses the checkpoint for it.
   bool leaves_its_file() const {
     return std::any_of(tensors_.begin(), tensors_.end(), [](const dvt_tensor& t) {
-      const uint64_t size = HostScope::file_of(t.file)->size();
-      return t.offset > size || t.bytes > size - t.offset;
+      const std::vector<dvt_tensor_part> parts = parts_of(t);
+      return std::any_of(parts.begin(), parts.end(), [](const dvt_tensor_part& p) {
+        const uint64_t size = HostScope::file_of(p.file)->size();
+        return p.offset > size || p.bytes > size - p.offset;
+      });
     });
   }
-  static std::string bytes_of(const dvt_tensor& t) {
+  /// Where its bytes lie: one run, or its parts.
+  static std::vector<dvt_tensor_part> parts_of(const dvt_tensor& t) {
+    if (t.n_parts == 0) return {{t.file, t.offset, t.bytes}};
+    return {t.parts, t.parts + t.n_parts};
+  }
+  /// Of a tensor of tensors(); what rows() makes of it where it is in parts.
+  std::string bytes_of(const dvt_tensor& t) {
     std::string out(t.bytes, '\0');
+    if (t.n_parts > 0) {
+      rows(t, text_of(t.format), 0, t.shape[0], out.data());
+      return out;
+    }
     EXPECT_TRUE(HostScope::file_of(t.file)->read_at(t.offset, out.data(), out.size()));
     return out;
+  }
+  void rows(const dvt_tensor& t, std::string_view format, int64_t row0, int64_t n, void* out) {
+    std::vector<std::string> bytes;
+    for (const dvt_tensor_part& p : parts_of(t)) {
+      bytes.emplace_back(p.bytes, '\0');
+      EXPECT_TRUE(HostScope::file_of(p.file)->read_at(p.offset, bytes.back().data(), p.bytes));
+    }
+    std::vector<dvt_bytes> parts;
+    for (const std::string& b : bytes) parts.push_back({b.data(), b.size()});
+    Frame call;
+    expect_ok(table_->rows(reader_, call, static_cast<uint64_t>(&t - tensors_.data()), parts.data(),
+                           abi_text(format), row0, n, out),
+              call, "rows");
   }
   dvt_doc document(const std::string& which) {
     Frame call;
@@ -212,10 +239,42 @@ TEST_P(FormatContract, ListsTensorsWithTheirShapesAndBytes) {
         std::vector<int64_t> shape;
         for (const Node& d : expected->find("shape")->items()) shape.push_back(d.as_int());
         EXPECT_EQ(std::vector<int64_t>(t.shape, t.shape + t.ndim), shape) << name;
-        EXPECT_EQ(hex(Reader::bytes_of(t)), expected->find("bytes")->as_string()) << name;
+        EXPECT_EQ(hex(reader.bytes_of(t)), expected->find("bytes")->as_string()) << name;
       }
       EXPECT_EQ(names.size(), c.at("tensors").entries().size());
     }
+}
+
+// A matrix in parts: any rows of it, in its own format, in float32 and in bf16, are those of the whole.
+TEST_P(FormatContract, GivesAnyRowsOfAMatrixInParts) {
+  for (const Case& c : cases_) {
+    Reader reader(*plugin_, c.folder);
+    Frame call;
+    expect_ok(reader.open(call), call, "open");
+    for (const dvt_tensor& t : reader.tensors()) {
+      if (t.n_parts == 0) continue;
+      SCOPED_TRACE(std::string(text_of(t.name)));
+      EXPECT_FALSE(text_of(t.stored).empty());
+      ASSERT_GE(t.ndim, 2u);
+      const int64_t n_rows = t.shape[0];
+      uint64_t row_numbers = 1;
+      for (uint32_t d = 1; d < t.ndim; ++d) row_numbers *= static_cast<uint64_t>(t.shape[d]);
+      const uint64_t own = t.bytes / static_cast<uint64_t>(n_rows);
+      for (const auto& [format, row_bytes] : {std::pair(text_of(t.format), own),
+                                              {std::string_view("float32"), row_numbers * 4},
+                                              {std::string_view("bf16"), row_numbers * 2}}) {
+        std::string whole(row_bytes * static_cast<uint64_t>(n_rows), '\0');
+        reader.rows(t, format, 0, n_rows, whole.data());
+        for (int64_t row = 0; row < n_rows; ++row) {
+          std::string one(row_bytes + 8, '#');
+          reader.rows(t, format, row, 1, one.data());
+          EXPECT_EQ(one,
+                    whole.substr(static_cast<uint64_t>(row) * row_bytes, row_bytes) + "########")
+              << format << " row " << row;
+        }
+      }
+    }
+  }
 }
 
 TEST_P(FormatContract, GivesItsDocuments) {
@@ -262,7 +321,7 @@ TEST_P(FormatContract, ReadersLiveApart) {
   expect_ok(second.open(call), call, "open a second");
   second.close();
   EXPECT_EQ(text_of(first.tensors().front().name), name) << "names stay valid until close";
-  EXPECT_FALSE(Reader::bytes_of(first.tensors().front()).empty());
+  EXPECT_FALSE(first.bytes_of(first.tensors().front()).empty());
 }
 
 TEST_P(FormatContract, RefusesDamagedCheckpoints) {
@@ -286,7 +345,8 @@ TEST_P(FormatContract, NoticesFilesThatAreCutShort) {
       Frame call;
       expect_ok(reader.open(call), call, "open");
       for (const dvt_tensor& t : reader.tensors())
-        holders.insert(fs::path(HostScope::file_of(t.file)->name()).filename());
+        for (const dvt_tensor_part& p : Reader::parts_of(t))
+          holders.insert(fs::path(HostScope::file_of(p.file)->name()).filename());
     }
     EXPECT_FALSE(holders.empty());
     for (const std::string& name : holders) {
@@ -391,7 +451,7 @@ TEST_P(FormatContract, ReadsWhatItLaysOut) {
       ASSERT_NE(m, made.end()) << text_of(t.name);
       EXPECT_EQ(text_of(t.format), m->format);
       EXPECT_EQ(std::vector<int64_t>(t.shape, t.shape + t.ndim), m->shape) << m->name;
-      EXPECT_EQ(Reader::bytes_of(t), m->bytes) << m->name;
+      EXPECT_EQ(reader.bytes_of(t), m->bytes) << m->name;
     }
   }
 }

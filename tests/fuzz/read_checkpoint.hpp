@@ -19,10 +19,13 @@ inline void read_checkpoint(const std::string& path, const std::string& format) 
   for (const TensorInfo& t : (*opened)->tensors()) {
     must(t.offset <= t.source->size() && t.bytes.size() <= t.source->size() - t.offset,
          "tensor \"" + t.name + "\" lies outside its file");
+    for (const TensorInfo::Part& p : t.parts)
+      must(p.offset <= p.source->size() && p.bytes.size() <= p.source->size() - p.offset,
+           "a part of \"" + t.name + "\" lies outside its file");
     for (const std::byte b : t.bytes) sum += static_cast<unsigned>(b);
     if (t.shape.empty() || t.shape[0] <= 0 || t.shape[0] > 4096) continue;
-    rows.resize(t.bytes.size());
-    copy_rows(t, 0, t.shape[0], rows.data());
+    rows.resize(t.n_bytes);
+    (void)(*opened)->read_rows(t, t.format, 0, t.shape[0], rows.data());
   }
   asm volatile("" : : "r"(sum));  // so that the reads are not left out
   for (const char* which : {"config", "generation", "tokenizer", "tokenizer_config"}) {

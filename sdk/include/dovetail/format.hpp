@@ -110,6 +110,9 @@ class FileSink {
 ///   Doc document(std::string_view which, Call)             see dvt_format_v1.document
 /// and, if it can write (dvt_format_v1.lay_out):
 ///   static void lay_out(std::span<const dvt_tensor>, uint64_t max_bytes, const FileSink&)
+/// and, if it has matrices in parts (dvt_format_v1.rows):
+///   void rows(uint64_t i, const dvt_bytes* parts, std::string_view format, int64_t row0, int64_t n,
+///             void* out, Call) const
 template <class T>
 struct FormatTable {
   static FormatOpen opened(void* plugin, const dvt_format_open* in) {
@@ -148,9 +151,24 @@ struct FormatTable {
         T::lay_out({tensors, static_cast<size_t>(n)}, max_bytes, FileSink(sink, Call(call)));
     });
   }
+  static dvt_code rows(void* reader, dvt_call* call, uint64_t i, const dvt_bytes* parts,
+                       dvt_str format, int64_t row0, int64_t n, void* out) noexcept {
+    return guard(call, [&] {
+      if constexpr (kHasParts)
+        static_cast<const T*>(reader)->rows(i, parts, to_view(format), row0, n, out, Call(call));
+    });
+  }
   static constexpr bool kWrites = requires { &T::lay_out; };
-  static constexpr dvt_format_v1 table = {
-      sizeof(dvt_format_v1), 0, probe, open, close, tensors, document, kWrites ? lay_out : nullptr};
+  static constexpr bool kHasParts = requires { &T::rows; };
+  static constexpr dvt_format_v1 table = {sizeof(dvt_format_v1),
+                                          0,
+                                          probe,
+                                          open,
+                                          close,
+                                          tensors,
+                                          document,
+                                          kWrites ? lay_out : nullptr,
+                                          kHasParts ? rows : nullptr};
   static const void* find(std::string_view name) {
     return name == "dovetail.format/1" ? &table : nullptr;
   }

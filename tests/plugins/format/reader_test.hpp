@@ -74,6 +74,12 @@ class FormatReaderTest : public testing::Test {
     std::vector<dvt_tensor> raw(need);
     DVT_TRY(call.check(table_->tensors(reader_, call, raw.data(), raw.size(), &need)));
     for (const dvt_tensor& t : raw) {
+      if (t.n_parts > 0) {
+        tensors_[std::string(text_of(t.name))] = {
+            std::string(text_of(t.format)), {t.shape, t.shape + t.ndim}, {}, 0, t.bytes};
+        in_parts_[std::string(text_of(t.name))] = {static_cast<uint64_t>(&t - raw.data()), t};
+        continue;
+      }
       const File* at = HostScope::file_of(t.file);
       tensors_[std::string(text_of(t.name))] = {std::string(text_of(t.format)),
                                                 {t.shape, t.shape + t.ndim},
@@ -89,6 +95,19 @@ class FormatReaderTest : public testing::Test {
     if (reader_ != nullptr) table_->close(reader_);
     reader_ = nullptr;
     tensors_.clear();
+    in_parts_.clear();
+  }
+  /// Rows of a tensor in parts, as the host asks for them.
+  Status read_rows(const std::string& name, std::string_view format, int64_t row0, int64_t n,
+                   void* out) {
+    const auto& [i, t] = in_parts_.at(name);
+    std::vector<dvt_bytes> parts;
+    for (uint64_t p = 0; p < t.n_parts; ++p) {
+      DVT_TRY(const std::span<const std::byte> file, HostScope::file_of(t.parts[p].file)->map());
+      parts.push_back({file.data() + t.parts[p].offset, t.parts[p].bytes});
+    }
+    CallFrame call;
+    return call.check(table_->rows(reader_, call, i, parts.data(), abi_text(format), row0, n, out));
   }
 
   std::filesystem::path dir_;
@@ -101,6 +120,7 @@ class FormatReaderTest : public testing::Test {
   std::unique_ptr<HostScope> scope_;
   void* reader_ = nullptr;
   std::map<std::string, ReadTensor> tensors_;
+  std::map<std::string, std::pair<uint64_t, dvt_tensor>> in_parts_;  // with their place in the list
 };
 
 /// Bytes with up to three of them changed, taken out or put in, as a rule out of `alphabet`.

@@ -18,6 +18,12 @@ typedef struct dvt_format_open {
   dvt_file file; /* the file the user named, or 0 when a folder was named */
 } dvt_format_open;
 
+/* A part of a matrix that files hold in parts: levels here, scales there. */
+typedef struct dvt_tensor_part {
+  dvt_file file;
+  uint64_t offset, bytes; /* in that file */
+} dvt_tensor_part;
+
 /* The name of a block format stands for one layout of bytes for ever; one that may change ends in its
  * version, as "int4.1": another layout of int4 is another name. Backends know the layouts. */
 typedef struct dvt_tensor {
@@ -31,6 +37,12 @@ typedef struct dvt_tensor {
    * 2 i is row i and the one at 2 i + 1 is row n / 2 + i: heads made for a rotary embedding of neighbours. The
    * host puts them in order. */
   int64_t paired_rows;
+  /* A matrix in parts has no bytes of its own: rows() makes them. Then file and offset say nothing, and format
+   * and bytes are those of the form that rows() makes best, which loses nothing. `stored` says what the parts
+   * are, with all that rows() knows of them beside their bytes: "gptq int4, groups of 128". */
+  const dvt_tensor_part* parts;
+  uint64_t n_parts; /* 0: a run of bytes in one file */
+  dvt_str stored;
 } dvt_tensor;
 
 /* Gets the files of a checkpoint that is written. */
@@ -60,6 +72,11 @@ typedef struct dvt_format_v1 {
    * nothing is read comes last. [any] pure */
   dvt_code (*lay_out)(void* plugin, dvt_call*, const dvt_tensor*, uint64_t n, uint64_t max_bytes,
                       const dvt_file_sink*) DVT_NX;
+  /* Needed where a tensor has parts: the reference dequantiser. Rows [row0, row0 + n) of tensor i of the list, made of
+   * `parts`, the bytes of its parts in their order: in the tensor's own format, or in "float32" or "bf16", whatever
+   * its own is. `out` has room for them, at a multiple of 64. [any] */
+  dvt_code (*rows)(void* reader, dvt_call*, uint64_t i, const dvt_bytes* parts, dvt_str format, int64_t row0,
+                   int64_t n, void* out) DVT_NX;
 } dvt_format_v1;
 
 #ifdef __cplusplus
