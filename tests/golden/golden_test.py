@@ -55,10 +55,10 @@ class Golden(unittest.TestCase):
         worst = max(abs(a - b) for a, b in zip(got[1], want[1]))
         self.assertLessEqual(worst, BOUND, what)
 
-    def check(self, model, reference, backend):
+    def check(self, model, reference, backend, *exact):
         golden = read_safetensors(GOLDEN / reference / "golden.safetensors")
         ids = list(golden["ids"][1])
-        batch = logits(model, ids, backend)
+        batch = logits(model, ids, backend, *exact)
         self.near(batch["logits"], golden["logits"], f"{model} {backend} logits")
         layers = [name for name in golden if name.startswith("layer_out.")]
         self.assertGreaterEqual(len(layers), 2)
@@ -66,7 +66,7 @@ class Golden(unittest.TestCase):
             self.near(batch[name], golden[name], f"{model} {backend} {name}")
         self.assertEqual(argmax_rows(*batch["logits"]), argmax_rows(*golden["logits"]), f"{model} {backend} greedy")
         for options in (["--steps"], ["--chunk", "7"], ["--chunk", "16"]):
-            again = logits(model, ids, backend, *options)
+            again = logits(model, ids, backend, *exact, *options)
             for name, (shape, values) in batch.items():
                 self.assertEqual(again[name][1], values, f"{model} {backend} {name} with {options} is not bit-equal")
         # The reference's own cached decode, from the position where it began.
@@ -133,6 +133,49 @@ class Configs(unittest.TestCase):
             with tempfile.TemporaryDirectory() as folder, self.subTest(model):
                 self.assertEqual(logits(self.with_config(folder, model, config), range(40), "cpu"), logits(model, range(40), "cpu"))
 
+    def test_every_architecture_reads_every_spelling(self):  # B041, B044, B046, B047 of public reports
+        """The same bytes from the same model in other words; its golden's own words are one of them."""
+        for model in ("qwen3_tied", "llama3", "llama_tied", "qwen2_window", "mistral", "gemma3"):
+            config, want = self.read(model), logits(model, range(12), "cpu")
+            ropes = config["rope_parameters"]
+            both_thetas = {} if model == "gemma3" else {"rope_theta": ropes["rope_theta"]}  # gemma3 has one a kind of layer
+            type_of = lambda rope: {("type" if k == "rope_type" else k): v for k, v in rope.items()}
+            nested = {k: config[k] for k in ("model_type", "architectures")}
+            spellings = {
+                "theta in both places": {**config, **both_thetas},
+                "type for rope_type": {**config, "rope_parameters": {k: type_of(v) for k, v in ropes.items()} if model == "gemma3" else type_of(ropes)},
+                "text_config": {**nested, "text_config": {k: v for k, v in config.items() if k not in nested}},
+                "torch_dtype": {**{k: v for k, v in config.items() if k != "dtype"}, "torch_dtype": "float32"},
+                "both dtypes": {**config, "dtype": "float32", "torch_dtype": "bfloat16"},
+                "dtype auto": {**config, "dtype": "auto"},
+                "torch.float32": {**config, "dtype": "torch.float32"},
+                "dtype null": {**config, "dtype": None},
+                "eos as a list": {**config, "eos_token_id": [2, 5]},
+                "no word of tying": {k: v for k, v in config.items() if k != "tie_word_embeddings"},
+            }
+            if config.get("head_dim", 0) * config["num_attention_heads"] == config["hidden_size"]:
+                spellings["head_dim null"] = {**config, "head_dim": None}
+                spellings["no head_dim"] = {k: v for k, v in config.items() if k != "head_dim"}
+            for name, spelling in spellings.items():
+                with tempfile.TemporaryDirectory() as folder, self.subTest(f"{model}: {name}"):
+                    self.assertEqual(logits(self.with_config(folder, model, spelling), range(12), "cpu"), want)
+
+    def test_what_a_file_says_twice_must_agree(self):  # B041, B044, B047
+        rope = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 64}
+        same = {**self.read("llama3"), "rope_scaling": {"type": "llama3", **{k: v for k, v in rope.items() if k != "rope_type"}}}
+        with tempfile.TemporaryDirectory() as folder:
+            self.assertEqual(logits(self.with_config(folder, "llama3", same), range(12), "cpu"), logits("llama3", range(12), "cpu"))
+        for model in ("qwen3", "llama3", "qwen2", "mistral"):
+            for change, message in (({"rope_theta": 7.0}, '"rope_theta" is given twice'),
+                                    ({"rope_scaling": {**rope, "factor": 2.0}}, '"rope_scaling" and "rope_parameters" say different things'),
+                                    ({"dtype": "bf16x"}, '"dtype" is the string "bf16x"'),
+                                    ({"head_dim": None, "num_attention_heads": 3, "num_key_value_heads": 1}, '"head_dim" is missing and "hidden_size" 64 is not a multiple')):
+                self.refused(model, change, message)
+        for model in ("qwen3", "llama3", "qwen2", "mistral", "gemma3"):
+            self.refused(model, {"head_dim": 8}, "(n_heads 4 * head_dim 8, d_model)")
+        for model in ("qwen3_tied", "llama_tied", "qwen2_window", "gemma3"):  # B046 (c): no head, and not tied
+            self.refused(model, {"tie_word_embeddings": False}, 'weight "lm_head.weight" is missing')
+
     def test_gemma3_in_the_spelling_of_published_files_gives_the_same_bytes(self):
         config = self.read("gemma3")
         for key in ("layer_types", "_sliding_window_pattern", "tie_word_embeddings"):
@@ -181,22 +224,34 @@ class Configs(unittest.TestCase):
                  ("gemma3", {"rope_parameters": {"rope_type": "default", "rope_theta": 1e6}}, '"rope_parameters" is one set'),
                  ("gemma3", {"hidden_activation": "gelu"}, '"hidden_activation" is "gelu"'))
         for model, change, message in cases:
-            with tempfile.TemporaryDirectory() as folder, self.subTest(message):
-                self.with_config(folder, model, {**self.read(model), **change})
-                got = subprocess.run([DOVETAIL, "logits", folder, "--ids", "1,2", "-o", f"{folder}/out.safetensors"],
-                                     capture_output=True, text=True)
-                self.assertNotEqual(got.returncode, 0)
-                self.assertIn(message, got.stderr)
+            self.refused(model, change, message)
+
+    def refused(self, model, change, message):
+        with tempfile.TemporaryDirectory() as folder, self.subTest(f"{model}: {message}"):
+            self.with_config(folder, model, {**self.read(model), **change})
+            got = subprocess.run([DOVETAIL, "logits", folder, "--ids", "1,2", "-o", f"{folder}/out.safetensors"],
+                                 capture_output=True, text=True)
+            self.assertNotEqual(got.returncode, 0)
+            self.assertIn(message, got.stderr)
 
 
-def add(model, reference, backend):
-    setattr(Golden, f"test_{model}_on_{backend}", lambda self: self.check(model, reference, backend))
+# Quantised checkpoints, with their numbers as they are: a GPTQ matrix would otherwise be multiplied in its own four bits, by
+# activations in eight.
+EXACT = ("--set", "backend.weights=float32", "--set", "kv_cache.dtype=float32")
+
+
+def add(model, reference, backend, *exact):
+    setattr(Golden, f"test_{model}_on_{backend}", lambda self: self.check(model, reference, backend, *exact))
 
 
 MODELS = ("qwen3", "qwen3_tied", "qwen3_yarn", "llama3", "llama_tied", "qwen2", "qwen2_window", "mistral", "gemma3")
 for model_name, reference_name in [*((name, name) for name in MODELS), ("qwen3_sharded", "qwen3")]:
     for backend_name in ("reference", "cpu"):
         add(model_name, reference_name, backend_name)
+
+for quantized in ("qwen3_fp8", "qwen3_gptq", "qwen2_gptq_reordered", "llama_gptq8", "llama_awq"):
+    for backend_name in ("reference", "cpu"):
+        add(quantized, quantized, backend_name, *EXACT)
 
 if __name__ == "__main__":
     unittest.main()

@@ -20,13 +20,6 @@ std::string quote(std::string_view s) {
   return "\"" + std::string(s.substr(0, kShown)) + (s.size() > kShown ? "...\"" : "\"");
 }
 
-[[noreturn]] void refuse(const File& file, const std::string& what) {
-  throw Error(file.name() + ": " + what, DVT_EFORMAT);
-}
-[[noreturn]] void refuse(const File& file, std::string_view tensor, const std::string& what) {
-  refuse(file, "tensor " + quote(tensor) + " " + what);
-}
-
 // The keys of a JSON map that may be damaged, as they are spelled, until one comes twice.
 std::string find_duplicate_key(std::string_view json) {
   std::set<std::string_view> keys;
@@ -231,6 +224,19 @@ void check_cover(const File& file, const std::vector<Entry>& entries, uint64_t d
 }
 
 }  // namespace
+
+void refuse(const File& file, const std::string& what) {
+  throw Error(file.name() + ": " + what, DVT_EFORMAT);
+}
+void refuse(const File& file, std::string_view tensor, const std::string& what) {
+  refuse(file, "tensor " + quote(tensor) + " " + what);
+}
+
+std::string shape_text(const std::vector<int64_t>& shape) {
+  std::string out;
+  for (const int64_t d : shape) out += (out.empty() ? "[" : ", ") + std::to_string(d);
+  return out.empty() ? "[]" : out + "]";
+}
 
 std::string describe(Doc value) {
   if (value.is_string()) return quote(value.as_string());

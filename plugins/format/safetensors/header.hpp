@@ -4,6 +4,7 @@
 #include <dovetail/format.hpp>
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace dovetail::safetensors {
@@ -22,5 +23,10 @@ std::vector<Entry> read_header(const FormatOpen& in, const File& file, Call call
 
 /// "2.5", "\"4\"", "a list": a value for a message.
 std::string describe(Doc value);
+/// "[512, 128]"
+std::string shape_text(const std::vector<int64_t>& shape);
+/// Throws DVT_EFORMAT "FILE: what", or "FILE: tensor \"NAME\" what".
+[[noreturn]] void refuse(const File& file, const std::string& what);
+[[noreturn]] void refuse(const File& file, std::string_view tensor, const std::string& what);
 
 }  // namespace dovetail::safetensors

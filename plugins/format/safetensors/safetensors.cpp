@@ -1,15 +1,19 @@
 // format/safetensors: a folder with model.safetensors, or with model.safetensors.index.json and its
 // shards, or one file of either kind; the documents are the Hugging Face files beside them.
+// Matrices that a quantiser has put into several tensors become one each: docs/safetensors.md.
 // Source: the safetensors format description (github.com/huggingface/safetensors).
 #include <dovetail/format.hpp>
 
 #include <algorithm>
 #include <deque>
 #include <map>
+#include <memory>
 #include <set>
 
 #include "header.hpp"
 #include "index.hpp"
+#include "parts.hpp"
+#include "quantization.hpp"
 #include "writer.hpp"
 
 namespace dovetail::safetensors {
@@ -44,6 +48,7 @@ class Safetensors {
     } else {
       add_shards(kIndex, call);
     }
+    list_tensors(call);
   }
   ~Safetensors() {
     const dvt_host_v1* host = in_.host.table();
@@ -62,6 +67,11 @@ class Safetensors {
     return {};
   }
 
+  void rows(uint64_t i, const dvt_bytes* parts, std::string_view format, int64_t row0, int64_t n,
+            void* out, Call call) const {
+    matrices_.at(i)->rows(in_.host, parts, format, row0, n, out, call);
+  }
+
   static void lay_out(std::span<const dvt_tensor> tensors, uint64_t max_bytes,
                       const FileSink& sink) {
     safetensors::lay_out(tensors, max_bytes, sink);
@@ -76,22 +86,49 @@ class Safetensors {
     return doc;
   }
 
-  void add(const File& file, Entry entry) {
-    const Entry& e = entries_.emplace_back(std::move(entry));
+  // The matrices in parts first: their place in the list is that in matrices_.
+  void list_tensors(Call call) {
+    const Quantization quantization = read_quantization(read_document("config.json", call));
+    Gathered gathered = gather(quantization, stored_, call);
+    matrices_ = std::move(gathered.matrices);
+    for (const std::unique_ptr<Matrix>& m : matrices_) add(*m);
+    for (const Stored* t : gathered.others) add(*t);
+  }
+
+  void add(const Matrix& m) {
+    std::vector<dvt_tensor_part>& parts = parts_.emplace_back();
+    for (const Stored* p : m.parts)
+      parts.push_back({p->file.handle(), p->entry.begin, p->entry.end - p->entry.begin});
+    dvt_tensor t{};
+    t.struct_size = sizeof t;
+    t.ndim = 2;
+    t.name = to_abi(m.name);
+    t.format = to_abi(m.format);
+    t.shape[0] = m.n_rows;
+    t.shape[1] = m.k_len;
+    t.bytes = static_cast<uint64_t>(m.n_rows) * static_cast<uint64_t>(m.row_bytes(m.format));
+    t.parts = parts.data();
+    t.n_parts = parts.size();
+    t.stored = to_abi(m.stored);
+    tensors_.push_back(t);
+  }
+
+  void add(const Stored& stored) {
+    const Entry& e = stored.entry;
     dvt_tensor t{};
     t.struct_size = sizeof t;
     t.ndim = static_cast<uint32_t>(e.shape.size());
     t.name = to_abi(e.name);
     t.format = to_abi(e.format);
     std::copy(e.shape.begin(), e.shape.end(), t.shape);
-    t.file = file.handle();
+    t.file = stored.file.handle();
     t.offset = e.begin;
     t.bytes = e.end - e.begin;
     tensors_.push_back(t);
   }
 
   void add_file(const File& file, Call call) {
-    for (Entry& e : read_header(in_, file, call)) add(file, std::move(e));
+    for (Entry& e : read_header(in_, file, call)) stored_.push_back({file, std::move(e)});
   }
 
   // The index decides which shard a tensor is in; each shard must hold what the index says.
@@ -109,7 +146,7 @@ class Safetensors {
           if (n_unlisted++ == 0) unlisted = e.name;
         } else if (home->second == shard.name) {
           found.emplace(e.name);
-          add(shard.file, std::move(e));
+          stored_.push_back({shard.file, std::move(e)});
         } else {
           elsewhere.emplace(e.name, shard.name);
         }
@@ -141,7 +178,10 @@ class Safetensors {
 
   FormatOpen in_;
   std::map<std::string, Doc> documents_;  // by file
-  std::deque<Entry> entries_;             // own the strings that tensors_ names
+  // What tensors_ points into.
+  std::deque<Stored> stored_;
+  std::vector<std::unique_ptr<Matrix>> matrices_;
+  std::deque<std::vector<dvt_tensor_part>> parts_;
   std::vector<dvt_tensor> tensors_;
 };
 
