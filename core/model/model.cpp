@@ -407,7 +407,9 @@ Status Model::read_text_settings(const ModelLoad& in) {
   }
   DVT_TRY(const Node* generation, checkpoint_->document("generation"));
   const Node* eos = generation ? generation->find("eos_token_id") : nullptr;
-  if (!eos || eos->is_null()) eos = config_->find("eos_token_id");
+  const Node* text = config_->find("text_config");
+  for (const Node* map : {config_, text})
+    if (map && (!eos || eos->is_null())) eos = map->find("eos_token_id");
   if (!eos || eos->is_null()) return Status::ok();
   std::string unknown;
   for (const Node& id : eos->is_list() ? eos->items() : std::vector<Node>{*eos}) {

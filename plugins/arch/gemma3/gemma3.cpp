@@ -42,7 +42,7 @@ void read_ropes(ConfigReader& in, Config& c) {
 
 Config read_config(ConfigReader& in) {  // ours on the left, the model file's key on the right
   Config c{};
-  c.sizes = read_decoder_sizes(in, {.max_seq_len = 131072, .head_dim = 256, .tied_head = true});
+  c.sizes = read_decoder_sizes(in, {.max_seq_len = 131072, .head_dim = 256});
   c.sizes.attn_scale = 1.0 / std::sqrt(in.f64_or("query_pre_attn_scalar", 256.0, 1e-6));
   c.sizes.norm_adds_one = !in.flag_or("norm_weights_include_one", false);  // GGUF files do
   c.attention_bias = in.flag_or("attention_bias", false);

@@ -10,6 +10,7 @@
 #include <dovetail/arch.hpp>
 
 #include <cmath>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,14 +22,14 @@ struct DecoderSizes {
   double norm_eps;
   double attn_scale;   // of q . k
   bool norm_adds_one;  // norm weights are offsets from 1
-  bool tied_head;      // the embedding is the output matrix
+  // The embedding is the output matrix. Where the file does not say, it is if there is no other.
+  std::optional<bool> tied_head;
 };
 
 /// What a file means that leaves a key out.
 struct DecoderDefaults {
   int64_t max_seq_len;
   int32_t head_dim = 0;  // 0 = d_model / n_heads
-  bool tied_head = false;
 };
 
 namespace decoder_detail {
@@ -64,7 +65,7 @@ inline DecoderSizes read_decoder_sizes(ConfigReader& in, const DecoderDefaults& 
   c.vocab_size = in.i64("vocab_size");
   c.max_seq_len = in.i64_or("max_position_embeddings", defaults.max_seq_len);
   c.norm_eps = in.f64_or("rms_norm_eps", 1e-6, 0.0);
-  c.tied_head = in.flag_or("tie_word_embeddings", defaults.tied_head);
+  if (in.has("tie_word_embeddings")) c.tied_head = in.flag_or("tie_word_embeddings", false);
   c.attn_scale = 1.0 / std::sqrt(static_cast<double>(c.head_dim));
   if (in.problems().empty()) decoder_detail::check_heads(in, c, defaults.head_dim > 0);
   return c;
@@ -161,8 +162,11 @@ struct DecoderLayer {
 inline DecoderLayer bind_decoder_layer(Weights& w, const DecoderSizes& c, const DecoderParts& parts,
                                        const std::string& at) {
   const Dim d{c.d_model, "d_model"}, f{c.d_ff, "d_ff"}, e{c.head_dim, "head_dim"};
-  const Dim q{int64_t{c.n_heads} * c.head_dim, "n_heads * head_dim"};
-  const Dim kv{int64_t{c.n_kv_heads} * c.head_dim, "n_kv_heads * head_dim"};
+  const auto heads = [&c](const char* what, int32_t n) {
+    return Dim{int64_t{n} * c.head_dim,
+               what + (" " + std::to_string(n)) + " * head_dim " + std::to_string(c.head_dim)};
+  };
+  const Dim q = heads("n_heads", c.n_heads), kv = heads("n_kv_heads", c.n_kv_heads);
   DecoderLayer l;
   l.attn_norm = w.tensor(at + "input_layernorm.weight", {d});
   l.wq = w.tensor(at + "self_attn.q_proj.weight", {q, d});
@@ -239,11 +243,12 @@ class Decoder {
       layers_.push_back(
           bind_decoder_layer(w, sizes, parts, root + "layers." + std::to_string(i) + "."));
     final_norm_ = w.tensor(root + "norm.weight", {d});
-    if (sizes.tied_head && w.has("lm_head.weight"))
+    const bool tied = sizes.tied_head.value_or(!w.has("lm_head.weight"));
+    if (tied && w.has("lm_head.weight"))
       in.note(
           "\"tie_word_embeddings\" is true: the embedding is the head, the checkpoint's "
           "lm_head.weight is not used");
-    head_ = sizes.tied_head ? embed_ : w.tensor("lm_head.weight", {v, d});
+    head_ = tied ? embed_ : w.tensor("lm_head.weight", {v, d});
   }
 
   ModelInfo info() const {

@@ -45,6 +45,24 @@ inline double positive(ConfigReader& in, Doc dict, std::string_view key, double 
   return 1.0;
 }
 
+// Whether `b` says all that `a` says; the base may be elsewhere, the type has two names.
+inline bool agrees(Doc a, Doc b) {
+  for (uint64_t i = 0; i < a.size(); ++i) {
+    const auto [key, value] = a.entry(i);
+    Doc other = b[key];
+    if (other.is_null() && key == "type") other = b["rope_type"];
+    if (other.is_null() && key == "rope_type") other = b["type"];
+    if (value.is_null() || (other.is_null() && key == "rope_theta")) continue;
+    const bool is_same =
+        value.is_number()   ? other.is_number() && value.as_float() == other.as_float()
+        : value.is_string() ? other.is_string() && value.as_string() == other.as_string()
+        : value.is_bool()   ? other.is_bool() && value.as_bool() == other.as_bool()
+                            : value.kind() == other.kind();
+    if (!is_same) return false;
+  }
+  return true;
+}
+
 // Keeps fast dimensions, divides slow ones by the factor, blends between (arXiv:2309.00071).
 inline void yarn(ConfigReader& in, Doc dict, double theta, int64_t rotary_dim, RopeTable& table) {
   const double max_len = static_cast<double>(in.i64_or("max_position_embeddings", 2048));
@@ -131,7 +149,7 @@ inline RopeTable make_rope(ConfigReader& in, Doc dict, double theta, int64_t rot
 }
 
 /// The table for `rotary_dim` dimensions from rope_parameters (transformers >= 5), or from rope_theta
-/// and rope_scaling. Problems are collected in `in`.
+/// and rope_scaling; a file that has both must mean the same. Problems are collected in `in`.
 inline RopeTable read_rope(ConfigReader& in, int64_t rotary_dim, double default_theta = 10000.0) {
   const char* key = in.has("rope_parameters") ? "rope_parameters" : "rope_scaling";
   Doc dict = in.find(key);
@@ -139,6 +157,8 @@ inline RopeTable read_rope(ConfigReader& in, int64_t rotary_dim, double default_
     in.problem(dict, ConfigReader::quoted(key) + " is " + dict.kind_name() + ", expected a map");
     dict = {};
   }
+  if (const Doc old = in.find("rope_scaling"); dict.is_map() && !rope_detail::agrees(old, dict))
+    in.problem(old, "\"rope_scaling\" and \"rope_parameters\" say different things; remove one");
   double theta = in.f64_or("rope_theta", default_theta);
   const double inner = rope_detail::value(in, dict, "rope_theta", theta);
   if (in.find("rope_theta").is_number() && inner != theta)
