@@ -17,8 +17,8 @@ void add_config_commands(Cli& cli) {
   auto check_options = std::make_shared<ModelOptions>();
   CLI::App* check =
       config->add_subcommand("check",
-                             "Say whether a config is right, and every fault if not; the "
-                             "checkpoint is not opened (dovetail plan does that)");
+                             "Say whether a config is right, and every fault if not; whether its "
+                             "checkpoint can be run, dovetail plan says");
   check_options->add_to(*check, true, /*with_json=*/false);
   check->footer("Example:\n  dovetail config check my.yaml");
   check->callback([&cli, check_options] {

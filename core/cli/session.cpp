@@ -6,6 +6,7 @@
 #include "core/base/cpus.hpp"
 #include "core/base/log.hpp"
 #include "core/config/check_value.hpp"
+#include "core/config/generation.hpp"
 #include "core/config/load.hpp"
 #include "core/config/validate.hpp"
 #include "core/model/plugin_params.hpp"
@@ -29,7 +30,7 @@ bool ends_with_any(std::string_view text, std::initializer_list<std::string_view
 }
 
 // A YAML file is read as it is; a folder or a checkpoint's file stands for a config of nothing else.
-Result<Node> load(const std::string& program, const ModelOptions& model) {
+Result<ConfigLayers> read_layers(const std::string& program, const ModelOptions& model) {
   LoadOptions options;
   options.defaults_path = (configs_of(program) / "defaults.yaml").string();
   options.sets = model.sets;
@@ -37,11 +38,11 @@ Result<Node> load(const std::string& program, const ModelOptions& model) {
       model.config.empty() ? (configs_of(program) / model.default_config).string() : model.config;
   std::error_code error;
   if (fs::is_directory(path, error) || ends_with_any(path, {".gguf", ".safetensors"}))
-    return config_for_checkpoint(path, options);
+    return ConfigLayers::for_checkpoint(path, options);
   if (!fs::exists(path, error))
     return io_error("config \"" + path +
                     "\" does not exist; give a YAML file or a checkpoint's folder");
-  return load_config(path, options);
+  return ConfigLayers::read(path, options);
 }
 
 LogLevel level_of(const std::string& name) {
@@ -128,7 +129,13 @@ Result<std::unique_ptr<Runtime>> Runtime::open_plugins_only(const std::string& p
 Result<std::unique_ptr<Runtime>> Runtime::open(const std::string& program,
                                                const ModelOptions& options) {
   auto runtime = std::unique_ptr<Runtime>(new Runtime);
-  DVT_TRY(runtime->config_, load(program, options));
+  DVT_TRY(const ConfigLayers layers, read_layers(program, options));
+  Result<Node> first = layers.without_sampler();
+  if (!first) {  // with all faults, those of the sampler too
+    const Result<Node> all = layers.effective();
+    return all ? first.status() : all.status();
+  }
+  runtime->config_ = std::move(*first);
   runtime->config_name_ = options.config.empty() ? "the embedded model" : options.config;
   Settings& s = runtime->settings_;
   DVT_TRY(s, read_settings(runtime->config_));
@@ -139,6 +146,9 @@ Result<std::unique_ptr<Runtime>> Runtime::open(const std::string& program,
     return path ? started.in(path->origin().str()) : started;
   }
 
+  DVT_TRY(const Node of_checkpoint, runtime->open_checkpoint());
+  DVT_TRY(runtime->config_, layers.effective(of_checkpoint));
+  DVT_TRY(s, read_settings(runtime->config_));
   DVT_TRY(runtime->check_named_plugins());
   const PluginParams params = runtime->plugin_params();
   DVT_TRY(validate(runtime->config_, params));
@@ -158,6 +168,27 @@ Result<std::unique_ptr<Runtime>> Runtime::open(const std::string& program,
   DVT_TRY(complete("tokenizer", s.tokenizer.plugin));
   for (PluginUse& stage : s.sampler) DVT_TRY(complete("sampler", stage));
   return runtime;
+}
+
+Result<Node> Runtime::open_checkpoint() {
+  if (settings_.model.path.empty()) {
+    checkpoint_ = Checkpoint::none();
+    return Node();
+  }
+  Result<std::unique_ptr<Checkpoint>> opened =
+      Checkpoint::open(settings_.model.path, settings_.model.formats, *plugins_);
+  if (!opened) {  // whoever needs it says so
+    checkpoint_status_ = opened.status();
+    return Node();
+  }
+  checkpoint_ = std::move(*opened);
+  DVT_TRY(const Node* generation, checkpoint_->document("generation"));
+  return generation ? defaults_of_generation(*generation) : Node();
+}
+
+Result<std::unique_ptr<Checkpoint>> Runtime::take_checkpoint() {
+  DVT_TRY(checkpoint_status_);
+  return std::move(checkpoint_);
 }
 
 // validate() knows only the plugins that load. One that is there but broken is reported with its own
@@ -217,7 +248,8 @@ Result<std::unique_ptr<Session>> Session::open(const std::string& program,
   load.progress = [&progress](uint64_t done, uint64_t total, std::string_view what) {
     progress.update(what, done, total);
   };
-  DVT_TRY(self->model_, Model::load(load));
+  DVT_TRY(std::unique_ptr<Checkpoint> checkpoint, runtime.take_checkpoint());
+  DVT_TRY(self->model_, Model::load(load, std::move(checkpoint)));
   progress.finish();
   DVT_TRY(check_stop_ids(runtime, *self->model_));
   for (const PluginUse& stage : runtime.settings().sampler) {

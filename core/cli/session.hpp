@@ -26,7 +26,8 @@ namespace dovetail::core {
 
 class Runtime {
  public:
-  /// Reads the config, finds its plugins, checks every key against what they declare.
+  /// Reads the config, finds its plugins, lets the checkpoint give its own defaults if it can be opened, checks every
+  /// key against what the plugins declare.
   static Result<std::unique_ptr<Runtime>> open(const std::string& program,
                                                const ModelOptions& options);
   /// No config: what is installed.
@@ -34,6 +35,9 @@ class Runtime {
       const std::string& program, const std::vector<std::string>& paths = {});
 
   const Node& config() const { return config_; }
+  /// The checkpoint of model.path, once: none for a model without files.
+  /// errors   what Checkpoint::open() reports
+  Result<std::unique_ptr<Checkpoint>> take_checkpoint();
   const std::string& config_name() const { return config_name_; }  // as the user would name it
   const Settings& settings() const { return settings_; }
   PluginRegistry& plugins() { return *plugins_; }
@@ -47,6 +51,8 @@ class Runtime {
   Runtime() = default;
   Status start(const std::string& program, const std::vector<std::string>& plugin_paths);
   Status check_named_plugins();
+  /// Opens the checkpoint and gives the layer of the config that it is; null if it cannot be opened.
+  Result<Node> open_checkpoint();
 
   Node config_;
   std::string config_name_;
@@ -56,6 +62,8 @@ class Runtime {
   std::unique_ptr<PluginRegistry> plugins_;
   OpRegistry ops_;
   std::map<std::pair<std::string, std::string>, std::vector<ParamSpec>> params_;
+  Status checkpoint_status_;
+  std::unique_ptr<Checkpoint> checkpoint_;
 };
 
 struct SessionOptions {

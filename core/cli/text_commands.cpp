@@ -47,10 +47,10 @@ bool has_tokenizer_json(const fs::path& where) {
 Result<const Node*> read_definition(const fs::path& where, OpenTokenizer& out) {
   const bool is_of_a_model = out.runtime->settings().model.path == where.string();
   if (is_of_a_model && !has_tokenizer_json(where)) {
-    const Settings::Model& model = out.runtime->settings().model;
-    DVT_TRY(out.checkpoint, Checkpoint::open(model.path, model.formats, out.runtime->plugins()));
+    DVT_TRY(out.checkpoint, out.runtime->take_checkpoint());
     DVT_TRY(const Node* definition, out.checkpoint->document("tokenizer"));
-    if (!definition) return bad_format(model.path + ": has no tokenizer; tokenizer.path names one");
+    if (!definition)
+      return bad_format(where.string() + ": has no tokenizer; tokenizer.path names one");
     return definition;
   }
   std::string file = "tokenizer.json";

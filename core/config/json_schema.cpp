@@ -171,14 +171,18 @@ Node sampler_schema(const PluginParams& params) {
   Node with_params = map_of({{"type", text("object")},
                              {"minProperties", Node::make_int(1)},
                              {"maxProperties", Node::make_int(1)}});
+  Node out = map_of({{"type", list_of({text("array"), text("object"), text("null")})},
+                     {"description", text("stages that choose the next token, in order; or a map "
+                                          "of those that differ from the model's own")}});
   if (!names.empty()) {
     by_name.set("enum", list_of(std::move(names)));
+    out.set("properties", stages);
+    out.set("additionalProperties", Node::make_bool(false));
     with_params.set("properties", std::move(stages));
     with_params.set("additionalProperties", Node::make_bool(false));
   }
-  return map_of({{"type", list_of({text("array"), text("null")})},
-                 {"description", text("stages that choose the next token, in order")},
-                 {"items", any_of({std::move(by_name), std::move(with_params)})}});
+  out.set("items", any_of({std::move(by_name), std::move(with_params)}));
+  return out;
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "core/config/merge.hpp"
 #include "core/config/paths.hpp"
 #include "core/config/schema.hpp"
+#include "core/config/stages.hpp"
 #include "core/config/validate.hpp"
 #include "core/config/yaml.hpp"
 
@@ -92,7 +93,7 @@ class FileReader {
     chain_.push_back(source);
     DVT_TRY(Node base, read_bases(*extends));
     chain_.pop_back();
-    return merge(std::move(base), without(root, "extends"));
+    return merge_configs(std::move(base), without(root, "extends"));
   }
 
  private:
@@ -101,7 +102,7 @@ class FileReader {
     Node all = Node::make_map();
     for (const Node& item : extends.items()) {
       DVT_TRY(const Node base, read_base(item));
-      all = merge(std::move(all), base);
+      all = merge_configs(std::move(all), base);
     }
     return all;
   }
@@ -159,6 +160,10 @@ Status apply_set(Node& root, const Node& defaults, const std::string& text,
     DVT_TRY(value, parse_yaml(value_text, source));
   }
   set_origin_below(value, Origin{std::make_shared<const std::string>(source), 0, 0});
+  if (path == kSamplerKey && value.is_map()) {  // changes what is below it, as in a file
+    root.set(path, with_stages(chain_over(defaults, root), value));
+    return Status::ok();
+  }
   return set_path(root, defaults, path, std::move(value)).in(source);
 }
 
@@ -184,46 +189,47 @@ std::vector<std::string> split_sets(const std::string& text) {
   return parts;
 }
 
-Status apply_all_sets(Node& config, const Node& defaults, const LoadOptions& options) {
-  for (std::string& set : split_sets(options.environment(kSetVariable).value_or(""))) {
-    set.erase(0, set.find_first_not_of(' '));
-    DVT_TRY(apply_set(config, defaults, set, kSetVariable));
-  }
-  for (const std::string& set : options.sets) DVT_TRY(apply_set(config, defaults, set, "--set"));
-  return Status::ok();
+bool sets_sampler(const std::string& set) {
+  const std::string key = set.substr(0, set.find('='));
+  return key == kSamplerKey || key.starts_with(std::string(kSamplerKey) + ".");
 }
 
-Result<Node> finish(Node config, const LoadOptions& options) {
-  Node defaults = Node::make_map();
-  if (!options.defaults_path.empty()) {
-    DVT_TRY(defaults, FileReader(options.environment).read(options.defaults_path));
+Status apply_all_sets(Node& config, const Node& defaults, const LoadOptions& options,
+                      bool with_sampler) {
+  for (std::string& set : split_sets(options.environment(kSetVariable).value_or(""))) {
+    set.erase(0, set.find_first_not_of(' '));
+    if (with_sampler || !sets_sampler(set)) DVT_TRY(apply_set(config, defaults, set, kSetVariable));
   }
-  DVT_TRY(apply_all_sets(config, defaults, options));
-  Node merged = merge_defaults(defaults, config);
-  if (merged.find("extends") != nullptr)
-    return invalid("--set extends: only a config file can extend others");
-  const std::vector<std::string> from_variables = paths_from_variables(merged, options.environment);
-  DVT_TRY(expand_all(merged, options.environment));
-  DVT_TRY(validate(merged, {}));
-  make_paths_absolute(merged, from_variables, options.environment);
-  merged.build_index();
-  return merged;
+  for (const std::string& set : options.sets)
+    if (with_sampler || !sets_sampler(set)) DVT_TRY(apply_set(config, defaults, set, "--set"));
+  return Status::ok();
 }
 
 }  // namespace
 
-Result<Node> load_config(const std::string& path, const LoadOptions& options) {
+Result<ConfigLayers> ConfigLayers::over_defaults(Node config, const LoadOptions& options) {
+  ConfigLayers layers;
+  layers.config_ = std::move(config);
+  layers.options_ = options;
+  if (!options.defaults_path.empty()) {
+    DVT_TRY(layers.defaults_, FileReader(options.environment).read(options.defaults_path));
+  }
+  return layers;
+}
+
+Result<ConfigLayers> ConfigLayers::read(const std::string& path, const LoadOptions& options) {
   DVT_TRY(Node config, FileReader(options.environment).read(path));
-  return finish(std::move(config), options);
+  return over_defaults(std::move(config), options);
 }
 
-Result<Node> load_config_text(std::string_view text, const std::string& source,
-                              const LoadOptions& options) {
+Result<ConfigLayers> ConfigLayers::read_text(std::string_view text, const std::string& source,
+                                             const LoadOptions& options) {
   DVT_TRY(Node config, FileReader(options.environment).read_text(text, source));
-  return finish(std::move(config), options);
+  return over_defaults(std::move(config), options);
 }
 
-Result<Node> config_for_checkpoint(const std::string& model_path, const LoadOptions& options) {
+Result<ConfigLayers> ConfigLayers::for_checkpoint(const std::string& model_path,
+                                                  const LoadOptions& options) {
   const Origin origin{std::make_shared<const std::string>("command line"), 0, 0};
   Node model = Node::make_map();
   model.set("path", Node::make_string(escape_variables(model_path)));
@@ -231,7 +237,44 @@ Result<Node> config_for_checkpoint(const std::string& model_path, const LoadOpti
   config.set("dovetail", Node::make_int(kConfigVersion));
   config.set("model", std::move(model));
   set_origin_below(config, origin);
-  return finish(std::move(config), options);
+  return over_defaults(std::move(config), options);
+}
+
+Result<Node> ConfigLayers::merged(Node config, Node defaults, bool with_sampler) const {
+  if (const Node* sampler = config.find(kSamplerKey); sampler != nullptr && sampler->is_map())
+    config.set(kSamplerKey, chain_over(defaults, config));
+  DVT_TRY(apply_all_sets(config, defaults, options_, with_sampler));
+  Node merged = merge_defaults(defaults, config);
+  if (merged.find("extends") != nullptr)
+    return invalid("--set extends: only a config file can extend others");
+  const std::vector<std::string> from_variables =
+      paths_from_variables(merged, options_.environment);
+  DVT_TRY(expand_all(merged, options_.environment));
+  DVT_TRY(validate(merged, {}));
+  make_paths_absolute(merged, from_variables, options_.environment);
+  merged.build_index();
+  return merged;
+}
+
+Result<Node> ConfigLayers::effective(const Node& checkpoint) const {
+  return merged(config_, checkpoint.is_map() ? merge_configs(defaults_, checkpoint) : defaults_,
+                /*with_sampler=*/true);
+}
+
+Result<Node> ConfigLayers::without_sampler() const {
+  return merged(without(config_, kSamplerKey), without(defaults_, kSamplerKey),
+                /*with_sampler=*/false);
+}
+
+Result<Node> load_config(const std::string& path, const LoadOptions& options) {
+  DVT_TRY(const ConfigLayers layers, ConfigLayers::read(path, options));
+  return layers.effective();
+}
+
+Result<Node> load_config_text(std::string_view text, const std::string& source,
+                              const LoadOptions& options) {
+  DVT_TRY(const ConfigLayers layers, ConfigLayers::read_text(text, source, options));
+  return layers.effective();
 }
 
 }  // namespace dovetail::core

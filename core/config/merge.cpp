@@ -5,7 +5,9 @@
 #include <string>
 #include <utility>
 
+#include "core/config/schema.hpp"
 #include "core/config/source_text.hpp"
+#include "core/config/stages.hpp"
 #include "core/config/yaml.hpp"
 
 namespace dovetail::core {
@@ -15,6 +17,10 @@ Node empty_like(const Node& map) {
   Node out = Node::make_map();
   out.set_origin(map.origin());
   return out;
+}
+
+bool is_index(std::string_view part) {
+  return part[0] == '-' || (part[0] >= '0' && part[0] <= '9');
 }
 
 Result<Node*> list_item(Node& list, std::string_view part, const std::string& so_far) {
@@ -49,6 +55,15 @@ Node merge(Node base, const Node& over) {
   }
   base.set_origin(over.origin());
   return base;
+}
+
+Node merge_configs(Node base, const Node& over) {
+  const Node *below = base.find(kSamplerKey), *above = over.find(kSamplerKey);
+  const bool changes_a_chain = below && below->is_list() && above && above->is_map();
+  Node chain = changes_a_chain ? with_stages(*below, *above) : Node();
+  Node out = merge(std::move(base), over);
+  if (changes_a_chain) out.set(kSamplerKey, std::move(chain));
+  return out;
 }
 
 Node merge_defaults(const Node& defaults, const Node& over) {
@@ -87,7 +102,10 @@ Status set_path(Node& root, const Node& defaults, std::string_view path, Node va
       map.set_origin(value.origin());
       *at = std::move(map);
     }
-    if (at->is_list()) {
+    if (at->is_list() && so_far == kSamplerKey && !is_index(part)) {
+      at = &stage_of(*at, part);
+      below = nullptr;
+    } else if (at->is_list()) {
       DVT_TRY(at, list_item(*at, part, so_far));
       below = nullptr;
     } else if (at->is_map()) {

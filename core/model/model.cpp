@@ -70,15 +70,11 @@ uint32_t Model::kv_bits() const {
   return 32;
 }
 
-Result<std::unique_ptr<Model>> Model::load(const ModelLoad& in) {
+Result<std::unique_ptr<Model>> Model::load(const ModelLoad& in,
+                                           std::unique_ptr<Checkpoint> checkpoint) {
   auto model = std::unique_ptr<Model>(new Model);
   model->cancel_ = in.cancel;
-  if (in.settings.model.path.empty()) {
-    model->checkpoint_ = Checkpoint::none();
-  } else {
-    DVT_TRY(model->checkpoint_,
-            Checkpoint::open(in.settings.model.path, in.settings.model.formats, in.plugins));
-  }
+  model->checkpoint_ = std::move(checkpoint);
   DVT_TRY(model->open_architecture(in));
   DVT_TRY(model->build_graph(in));
   DVT_TRY(model->open_backend(in));

@@ -53,7 +53,9 @@ struct Placement {
 
 class Model {
  public:
-  static Result<std::unique_ptr<Model>> load(const ModelLoad& in);
+  /// `checkpoint` is that of the settings' model.path, or Checkpoint::none().
+  static Result<std::unique_ptr<Model>> load(const ModelLoad& in,
+                                             std::unique_ptr<Checkpoint> checkpoint);
   ~Model();
   Model(const Model&) = delete;
   Model& operator=(const Model&) = delete;

@@ -241,7 +241,7 @@ TEST_F(LoadConfig, SetReachesIntoAListOfTheDefaults) {
 }
 
 TEST_F(LoadConfig, SetSaysWhatIsWrong) {
-  file("a.yaml", "dovetail: 1\nsampler: [greedy]\ncontext: 5\n");
+  file("a.yaml", "dovetail: 1\nsampler: [greedy]\ngenerate: {stop: [x]}\ncontext: 5\n");
   const std::pair<const char*, const char*> cases[] = {
       {"context", "expected KEY=VALUE"},
       {"=5", "expected KEY=VALUE"},
@@ -249,7 +249,7 @@ TEST_F(LoadConfig, SetSaysWhatIsWrong) {
       {".a=5", "empty part"},
       {"sampler.1.k=5",
        "--set sampler.1.k: the index 1 is past the end of \"sampler\", which has 1 items"},
-      {"sampler.greedy=5", "expected an index such as sampler.0, got \"greedy\""},
+      {"generate.stop.x=5", "expected an index such as generate.stop.0, got \"x\""},
       {"sampler.-1=5", "expected an index"},
       {"sampler.99999999999999999999999=5", "expected an index"},
       {"context.x=5", "\"context\" is an integer"},
@@ -331,7 +331,9 @@ TEST_F(LoadConfig, WhatItShowsCanBeFedBackFromAnotherFolder) {
 TEST_F(LoadConfig, ACheckpointAloneIsAConfig) {
   options.defaults_path = file("defaults.yaml", "dovetail: 1\nbackend: {plugin: cpu}\n");
   options.sets = {"context=7"};
-  const Result<Node> config = config_for_checkpoint("some/${dir}", options);
+  const Result<ConfigLayers> layers = ConfigLayers::for_checkpoint("some/${dir}", options);
+  ASSERT_TRUE(layers.is_ok()) << layers.status().message();
+  const Result<Node> config = layers->effective();
   ASSERT_TRUE(config.is_ok()) << config.status().message();
   EXPECT_EQ(at(*config, "model.path").as_string(), (fs::current_path() / "some/${dir}").string());
   EXPECT_EQ(at(*config, "model.path").origin().str(), "command line");

@@ -124,7 +124,7 @@ class Configs(BadInput):
         for setting, words in (("context=x", ["--set context"]), ("context", ["context", "="]), ("sampelr=[]", ['"sampelr"', '"sampler"']),
                                ("temperature=1", ["--set temperature", "sampler.0.temperature"]),
                                ("sampler.0.temperatur=1", ["temperatur", "temperature"]), ("context=[", ["--set context"]),
-                               ("sampler.plugin=greedy", ["sampler", "expected an index"]),
+                               ("sampler.plugin=greedy", ["--set sampler.plugin", 'no sampler plugin "plugin" is installed']), ("generate.stop.x=1", ["--set generate.stop.x"]),
                                ("sampler.0.temprature=0", ["--set sampler.0.temprature: sampler.0: got the keys", '"temprature"', 'did you mean "temperature"?'])):
             self.bad(USAGE, ["run", "hi", "-n", "1", "--set", setting], *words)
 
@@ -397,7 +397,7 @@ class Checkpoints(BadInput):
 
     def test_head_dim_is_taken_or_derived(self):  # B044
         self.checkpoint(head_dim=128, hidden_size=2560, num_attention_heads=32, num_key_value_heads=8)
-        self.refused(FILE, "q_proj", "[4096, 2560] (n_heads * head_dim, d_model)", n_lines=11)
+        self.refused(FILE, "q_proj", "[4096, 2560] (n_heads 32 * head_dim 128, d_model)", n_lines=11)
         for head_dim in ({"head_dim": None}, {}):
             folder = self.checkpoint(hidden_size=2560, num_attention_heads=32, num_key_value_heads=8)
             config = {**json.loads((folder / "config.json").read_text()), "head_dim": None}
