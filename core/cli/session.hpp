@@ -1,7 +1,7 @@
 // Runtime: a config with the plugins it names, checked. Session: a Runtime with its model loaded.
 //
 // Every command begins with one of them; the order of a start is here and nowhere else:
-// config -> plugins -> validate -> checkpoint -> architecture -> backend -> weights -> engine.
+// config -> plugins -> checkpoint -> validate -> architecture -> backend -> weights -> engine.
 #pragma once
 
 #include <functional>
