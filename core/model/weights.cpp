@@ -323,13 +323,15 @@ std::string_view Weights::format_in_use(size_t i) const {
   return packed.empty() ? text_of(uses_[i].stored) : packed;
 }
 
+std::string Weights::format_text(size_t i) const {
+  const std::string in_use(format_in_use(i));
+  return sources_[i]->parts.empty() ? in_use : sources_[i]->stored + " as " + in_use;
+}
+
 std::string Weights::formats_text(bool mapped) const {
   std::map<std::string, size_t> counts;
   for (size_t i = 0; i < uses_.size(); ++i)
-    if ((plans_[i].how == DVT_PLAN_KEEP && is_in_place(i)) == mapped) {
-      const std::string in_use(format_in_use(i));
-      ++counts[sources_[i]->parts.empty() ? in_use : sources_[i]->stored + " as " + in_use];
-    }
+    if ((plans_[i].how == DVT_PLAN_KEEP && is_in_place(i)) == mapped) ++counts[format_text(i)];
   std::string out;
   for (const auto& [format, n] : counts)
     out += (out.empty() ? "" : ", ") + std::to_string(n) + " of " + format;
@@ -339,19 +341,25 @@ std::string Weights::formats_text(bool mapped) const {
 std::vector<std::string> Weights::matrix_formats() const {
   std::vector<std::string> out;
   for (size_t i = 0; i < uses_.size(); ++i)
-    if (is_matrix(uses_[i])) out.emplace_back(format_in_use(i));
+    if (is_matrix(uses_[i])) out.push_back(format_text(i));
   return out;
 }
 
 double Weights::least_bits() const {
   double least = 32;
-  for (size_t i = 0; i < uses_.size(); ++i) {
-    if (!is_matrix(uses_[i])) continue;
-    double n = 1;
-    for (uint32_t d = 0; d < uses_[i].ndim; ++d) n *= static_cast<double>(uses_[i].shape[d]);
-    const bool is_kept = plans_[i].how == DVT_PLAN_KEEP;
-    const auto bytes = static_cast<double>(is_kept ? sources_[i]->bytes.size() : plans_[i].bytes);
-    if (n > 0) least = std::min(least, 8 * bytes / n);
+  for (size_t i = 0, end = 0; i < uses_.size(); i = end) {
+    end = group_end(i);
+    double n = 0;
+    uint64_t bytes = 0;
+    for (size_t k = i; k < end; ++k) {
+      double n_numbers = is_matrix(uses_[k]) ? 1 : 0;
+      for (uint32_t d = 0; d < uses_[k].ndim; ++d)
+        n_numbers *= static_cast<double>(uses_[k].shape[d]);
+      n += n_numbers;
+      bytes += sources_[k]->stored_bytes();
+    }
+    if (plans_[i].how == DVT_PLAN_PACK) bytes = std::min(bytes, plans_[i].bytes);
+    if (n > 0) least = std::min(least, 8 * static_cast<double>(bytes) / n);
   }
   return least;
 }

@@ -64,9 +64,10 @@ class Weights {
   /// How many weights have which format: "28 of int4.1, 1 of float32, 9 of awq int4, groups of 128 as float32". Those
   /// read where they lie, or the others.
   std::string formats_text(bool mapped) const;
-  /// Of all matrices, in the order of the graph: their formats, as the model runs.
+  /// Of all matrices, in the order of the graph: their formats, as the model runs; "fp8 as bf16" of one in parts.
   std::vector<std::string> matrix_formats() const;
-  /// Bits a number of the matrix with the fewest, with its blocks' scales; 32 without matrices.
+  /// Bits a number of the matrix with the fewest, with its blocks' scales, in the file or as the model runs if that
+  /// is less; 32 without matrices.
   double least_bits() const;
 
   uint64_t mapped_bytes() const { return mapped_bytes_; }
@@ -90,6 +91,8 @@ class Weights {
     void operator()(std::byte* p) const { ::operator delete[](p, std::align_val_t{align}); }
   };
   using Buffer = std::unique_ptr<std::byte[], AlignedFree>;
+  /// The format of weight i for people, with what it is made from.
+  std::string format_text(size_t i) const;
   Status check_kept(size_t i) const;
   /// Whether weight i is packed in pieces, so that it is never whole in the format it is packed from.
   bool packs_in_pieces(size_t i) const;
