@@ -23,7 +23,10 @@ RULES = [
 
 # Inside core the arrows point one way: a folder may include those before it and itself.
 CORE_ORDER = ["base", "plugin", "config", "graph", "text/template", "text", "kv_cache", "sampling", "model", "scheduler",
-              "engine", "measure", "cli"]
+              "engine", "measure", "hub", "cli"]
+
+# Libraries that one folder keeps to itself: all else builds and runs without them.
+KEPT = {("curl/", "openssl/"): "core/hub/"}
 
 # C standard headers only: the ABI compiles alone as C11.
 ABI_SYSTEM = {"stddef.h", "stdint.h"}
@@ -64,6 +67,9 @@ def check(root):
                     faults.append(f"{rel}:{line}: the ABI may include only {sorted(ABI_SYSTEM)}, not <{name}>")
                 if name.startswith(("yaml-cpp", "boost", "spdlog", "CLI")) and not rel.startswith("core/"):
                     faults.append(f"{rel}:{line}: <{name}> is the core's; a plugin links only what its CMakeLists names")
+                for prefixes, keeper in KEPT.items():
+                    if name.startswith(prefixes) and not rel.startswith(keeper):
+                        faults.append(f"{rel}:{line}: <{name}> is for {keeper} alone")
                 continue
             if seen.startswith("./") and ".." in seen:
                 faults.append(f"{rel}:{line}: \"{name}\" climbs out of its folder")

@@ -13,7 +13,8 @@ case "${ID:-} ${VERSION_ID:-}" in
      echo "setup: $PRETTY_NAME is not tried; going on with the package names of Debian and Ubuntu" >&2 ;;
 esac
 packages="g++ cmake ninja-build pkg-config python3 xz-utils binutils $boost libyaml-cpp-dev libspdlog-dev
-  libcli11-dev libpcre2-dev libutf8proc-dev libgtest-dev libbenchmark-dev"
+  libcli11-dev libpcre2-dev libutf8proc-dev libcurl4-openssl-dev libssl-dev
+  ca-certificates libgtest-dev libbenchmark-dev"
 [ "${1:-}" = fuzz ] && packages="$packages clang libclang-rt-dev"
 
 cross=""

@@ -30,9 +30,8 @@ const char* kind_of(mode_t mode) {
 }
 
 std::string free_space_text(const fs::path& path) {
-  struct statvfs info {};
-  if (statvfs(path.c_str(), &info) != 0) return {};
-  return ", " + bytes_text(uint64_t{info.f_bavail} * info.f_frsize) + " free";
+  const std::optional<uint64_t> n = free_disk_bytes(path);
+  return n ? ", " + bytes_text(*n) + " free" : "";
 }
 
 Status write_all(int fd, const char* p, size_t n, int* error) {
@@ -84,6 +83,15 @@ std::string bytes_text(uint64_t n_bytes) {
   char text[32];
   std::snprintf(text, sizeof text, "%.1f %s", value, kUnits[unit]);
   return text;
+}
+
+std::optional<uint64_t> free_disk_bytes(const fs::path& path) {
+  std::error_code error;
+  fs::path at = fs::absolute(path, error);
+  while (!error && !fs::exists(at, error) && at.has_relative_path()) at = at.parent_path();
+  struct statvfs info {};
+  if (statvfs(at.c_str(), &info) != 0) return std::nullopt;
+  return uint64_t{info.f_bavail} * info.f_frsize;
 }
 
 Result<std::shared_ptr<File>> File::open(const fs::path& path, std::string name) {
@@ -229,9 +237,39 @@ Result<std::unique_ptr<FileWriter>> FileWriter::create(const fs::path& path) {
   return io_error(name + ": cannot make a temporary file beside it");
 }
 
+fs::path FileWriter::resumable(const fs::path& path, std::string_view tag) {
+  return path.parent_path() / ("." + path.filename().string() + ".part-" + std::string(tag));
+}
+
+Result<std::unique_ptr<FileWriter>> FileWriter::resume(const fs::path& path, std::string_view tag) {
+  const std::string name = path.string();
+  struct stat info {};
+  if (stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode))
+    return invalid(name + ": is " + kind_of(info.st_mode) + ", expected a file to write");
+  const fs::path temp = resumable(path, tag);
+  const int fd = ::open(temp.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0666);
+  if (fd < 0) return io_error(name + ": cannot write there: " + errno_text(errno));
+  std::unique_ptr<FileWriter> writer(new FileWriter(fd, name));
+  if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode))
+    return io_error(temp.string() + ": is no file");
+  writer->temp_ = temp;
+  writer->final_ = path;
+  writer->stays_ = true;
+  writer->n_written_ = static_cast<uint64_t>(info.st_size);
+  return writer;
+}
+
 FileWriter::~FileWriter() {
   if (fd_ >= 0) ::close(fd_);
-  if (!temp_.empty()) unlink(temp_.c_str());
+  if (!temp_.empty() && (!stays_ || n_written_ == 0)) unlink(temp_.c_str());
+}
+
+Status FileWriter::restart() {
+  // A pipe has nothing to forget, and an ordinary writer's offset would leave a hole.
+  if (!stays_) return internal_error(name_ + ": only a resumable writer starts again");
+  if (ftruncate(fd_, 0) != 0) return failed("cannot empty it", errno);
+  n_written_ = 0;
+  return Status::ok();
 }
 
 Status FileWriter::failed(const char* what, int error) const {

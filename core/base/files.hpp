@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -76,6 +77,13 @@ class FileWriter {
  public:
   /// errors  kIo: no such folder, not permitted, a folder of that name.
   static Result<std::unique_ptr<FileWriter>> create(const std::filesystem::path& path);
+  /// The same, but what is written (a byte at least) stays without commit() too, and the next writer of the same path
+  /// and `tag` goes on after it. The caller sees to it that there is one at a time (FolderLock).
+  /// errors  kIo; kInvalid: the path is a device or a pipe.
+  static Result<std::unique_ptr<FileWriter>> resume(const std::filesystem::path& path,
+                                                    std::string_view tag);
+  /// Where resume() keeps what is written.
+  static std::filesystem::path resumable(const std::filesystem::path& path, std::string_view tag);
   ~FileWriter();
   FileWriter(const FileWriter&) = delete;
   FileWriter& operator=(const FileWriter&) = delete;
@@ -84,6 +92,10 @@ class FileWriter {
   Status write(std::string_view bytes);
   Status write(std::span<const std::byte> bytes);
   Status commit();
+  /// Bytes so far, those of earlier writers too.
+  uint64_t n_written() const { return n_written_; }
+  /// Forgets them.
+  Status restart();
 
  private:
   FileWriter(int fd, std::string name) : fd_(fd), name_(std::move(name)) {}
@@ -93,6 +105,7 @@ class FileWriter {
   std::string name_;            // as given, for messages
   std::filesystem::path temp_;  // empty when written directly
   std::filesystem::path final_;
+  bool stays_ = false;  // without commit()
   uint64_t n_written_ = 0;
 };
 
@@ -101,6 +114,10 @@ Status write_file(const std::filesystem::path& path, std::string_view bytes);
 
 /// "1.2 GiB", "512 bytes".
 std::string bytes_text(uint64_t n_bytes);
+
+/// What this user may still write to the file system of `path`, or of the nearest folder above it that
+/// is there; nothing if the system does not say.
+std::optional<uint64_t> free_disk_bytes(const std::filesystem::path& path);
 
 /// What errno says, in lower case: "no such file or directory".
 std::string errno_text(int error);

@@ -29,7 +29,9 @@ fs::path link_limit(const fs::path& folder) {
   return folder;
 }
 
-Status check_name(std::string_view name) {
+}  // namespace
+
+Status check_name_inside(std::string_view name) {
   const auto refuse = [&](const char* why) {
     return invalid("\"" + printable(name) + "\" is not a file name inside the folder: it " + why);
   };
@@ -42,8 +44,6 @@ Status check_name(std::string_view name) {
   }
   return Status::ok();
 }
-
-}  // namespace
 
 Result<Folder> Folder::open(const fs::path& path) {
   Folder folder;
@@ -58,7 +58,7 @@ Result<Folder> Folder::open(const fs::path& path) {
 }
 
 Result<fs::path> Folder::resolve(std::string_view name) const {
-  if (Status s = check_name(name); !s) return s.in(name_);
+  if (Status s = check_name_inside(name); !s) return s.in(name_);
   std::error_code error;
   const fs::path real = fs::canonical(real_ / fs::path(name), error);
   const std::string shown = (fs::path(name_) / fs::path(name)).string();

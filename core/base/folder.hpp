@@ -15,6 +15,10 @@
 
 namespace dovetail::core {
 
+/// Whether `name` is one that Folder::open_file() takes, without a look at the file system.
+/// errors  kInvalid: empty, absolute, with a NUL, a backslash or a ".." part.
+Status check_name_inside(std::string_view name);
+
 class Folder {
  public:
   /// errors  kIo: absent, not a folder, not readable.

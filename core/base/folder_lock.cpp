@@ -26,9 +26,19 @@ Result<FolderLock> FolderLock::take(const std::filesystem::path& folder, Kind ki
   return lock;
 }
 
+Result<std::optional<FolderLock>> FolderLock::try_take(const std::filesystem::path& folder,
+                                                       Kind kind) {
+  FolderLock lock(open_folder(folder));
+  const int operation = (kind == Kind::kAlone ? LOCK_EX : LOCK_SH) | LOCK_NB;
+  const int error = lock.fd_ < 0 || flock(lock.fd_, operation) != 0 ? errno : 0;
+  if (error == EWOULDBLOCK) return std::optional<FolderLock>();
+  if (error != 0) return io_error(folder.string() + ": cannot be locked: " + errno_text(error));
+  return std::optional<FolderLock>(std::move(lock));
+}
+
 bool FolderLock::is_free(const std::filesystem::path& folder) {
-  const FolderLock lock(open_folder(folder));
-  return lock.fd_ >= 0 && flock(lock.fd_, LOCK_EX | LOCK_NB) == 0;
+  const Result<std::optional<FolderLock>> lock = try_take(folder, Kind::kAlone);
+  return lock.is_ok() && lock->has_value();
 }
 
 FolderLock::~FolderLock() {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <utility>
 
 #include "core/base/status.hpp"
@@ -19,6 +20,8 @@ class FolderLock {
   /// threads  any; two locks of one process keep each other out like those of two processes
   /// errors   kIo: no such folder, or a file system without locks.
   static Result<FolderLock> take(const std::filesystem::path& folder, Kind kind);
+  /// The same without the wait: nothing if somebody else holds it.
+  static Result<std::optional<FolderLock>> try_take(const std::filesystem::path& folder, Kind kind);
   /// Whether nobody holds a lock on it now.
   static bool is_free(const std::filesystem::path& folder);
 

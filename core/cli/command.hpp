@@ -55,6 +55,7 @@ void add_logits_command(Cli& cli);      // logits
 void add_perplexity_command(Cli& cli);  // perplexity
 void add_compare_command(Cli& cli);     // compare
 void add_quantize_command(Cli& cli);    // quantize
+void add_pull_command(Cli& cli);        // pull
 void add_inspect_commands(Cli& cli);    // inspect, plan
 void add_bench_command(Cli& cli);       // bench
 void add_demo_commands(Cli& cli);       // demo tokens|next|cache|fast
@@ -73,6 +74,11 @@ const uint32_t* interrupt_flag();
 /// Forgets a Ctrl-C that has been answered: the next one is a first one again.
 void clear_interrupt();
 void handle_interrupts();
+
+/// `text` in single quotes, as bash, zsh and fish read them.
+std::string shell_quoted(const std::string& text);
+/// `text` as one word of a command to type: as it is, or quoted where a shell would read it differently.
+std::string shell_word(const std::string& text);
 
 /// Writes to standard output and says so when that fails (a closed pipe, a full disk).
 Status print(std::string_view text);

@@ -31,13 +31,6 @@ void collect(const CLI::App& app, const std::string& path, std::vector<Entry>& o
     collect(*c, path.empty() ? c->get_name() : path + " " + c->get_name(), out);
 }
 
-// In single quotes, as every one of the three shells reads them.
-std::string shell_quoted(const std::string& text) {
-  std::string out = "'";
-  for (char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
-}
-
 std::string words_of(const Entry& e) {
   std::string out;
   for (const auto& [word, help] : e.words) out += (out.empty() ? "" : " ") + word;

@@ -18,6 +18,7 @@ constexpr const char* kFooter = R"(Examples:
   dovetail run "It was a dark night"             continue a text with the embedded model
   dovetail run configs/qwen3-0.6b.yaml "Why is the sky blue?"
   dovetail run models/Qwen3-0.6B "Hi" --set backend.plugin=reference
+  dovetail pull Qwen/Qwen3-0.6B                  download a model into models/Qwen3-0.6B
   dovetail plan configs/qwen3-8b.yaml            what it would take, before loading
   dovetail quantize models/Qwen3-0.6B -o models/small --weights int4
   dovetail bench configs/qwen3-0.6b.yaml         speed, and its share of what the machine can do
@@ -85,6 +86,7 @@ int run(int argc, char** argv) {
   add_perplexity_command(cli);
   add_compare_command(cli);
   add_inspect_commands(cli);
+  add_pull_command(cli);
   add_quantize_command(cli);
   add_bench_command(cli);
   add_demo_commands(cli);

@@ -15,8 +15,9 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  /// Work `what` is at `done` of `total` (0 = unknown). Cheap enough to call often.
-  void update(std::string_view what, uint64_t done, uint64_t total);
+  /// Work `what` is at `done` of `total` (0 = unknown); `detail` stands after the share. Cheap enough to
+  /// call often.
+  void update(std::string_view what, uint64_t done, uint64_t total, std::string_view detail = {});
   /// Takes the bar away.
   void finish();
 

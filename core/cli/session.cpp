@@ -5,6 +5,7 @@
 
 #include "core/base/cpus.hpp"
 #include "core/base/log.hpp"
+#include "core/cli/pull_hint.hpp"
 #include "core/config/check_value.hpp"
 #include "core/config/generation.hpp"
 #include "core/config/load.hpp"
@@ -41,7 +42,8 @@ Result<ConfigLayers> read_layers(const std::string& program, const ModelOptions&
     return ConfigLayers::for_checkpoint(path, options);
   if (!fs::exists(path, error))
     return io_error("config \"" + path +
-                    "\" does not exist; give a YAML file or a checkpoint's folder");
+                    "\" does not exist; give a YAML file or a checkpoint's folder" +
+                    pull_hint(path, process_environment()));
   return ConfigLayers::read(path, options);
 }
 
@@ -95,7 +97,8 @@ Status split_words(const std::vector<std::string>& words, std::string& config, s
       all += (all.empty() ? "" : " ") + words[i];
     return invalid((has_config
                         ? std::string()
-                        : "\"" + words[0] + "\" is neither a YAML file nor a model's folder; ") +
+                        : "\"" + words[0] + "\" is neither a YAML file nor a model's folder" +
+                              pull_hint(words[0], process_environment()) + "; ") +
                    "a text of several words needs quotes: \"" + all + "\"");
   }
   if (has_config) config = words[0];

@@ -190,10 +190,10 @@ Result<std::unique_ptr<Checkpoint>> Checkpoint::open(const std::string& path,
   std::error_code error;
   const bool is_file = fs::is_regular_file(path, error);
   if (!is_file && !fs::is_directory(path, error))
-    return io_error("model.path \"" + path +
-                    "\" is neither a folder nor a file; for a model of a hub: hf download ORG/NAME "
-                    "--local-dir " +
-                    path);
+    return io_error(
+        "model.path \"" + path +
+        "\" is neither a folder nor a file; for a model of a hub: dovetail pull ORG/NAME -o " +
+        path);
 
   auto checkpoint = std::unique_ptr<Checkpoint>(new Checkpoint);
   checkpoint->path_ = path;

@@ -43,6 +43,11 @@ class CheckLayers(unittest.TestCase):
     def test_base_may_not_see_the_engine(self):
         self.find({"core/base/a.cpp": '#include "core/engine/engine.hpp"\n'}, "core/base may not include core/engine")
 
+    def test_the_network_is_the_hubs(self):
+        for path in ("core/cli/a.cpp", "core/base/a.cpp", "plugins/arch/a/a.cpp"):
+            self.find({path: "#include <curl/curl.h>\n"}, "is for core/hub/ alone")
+        self.find({"core/model/a.cpp": '#include "core/hub/pull.hpp"\n'}, "core/model may not include core/hub")
+
     def test_the_abi_is_standalone(self):
         self.find({"sdk/include/dovetail/abi/a.h": "#include <stdio.h>\n"}, "the ABI may include only")
 

@@ -285,5 +285,44 @@ TEST(Printable, EscapesWhatWouldDriveATerminal) {
   EXPECT_EQ(printable("größer"), "größer");
 }
 
+TEST_F(FilesTest, AResumableWriterGoesOnWhereTheLastOneStopped) {
+  const fs::path path = root_ / "big";
+  {
+    const auto writer = FileWriter::resume(path, "v1");
+    ASSERT_TRUE(writer) << writer.status().message();
+    ASSERT_TRUE((*writer)->write("hello"));
+  }
+  EXPECT_FALSE(fs::exists(path));
+  EXPECT_EQ(get(FileWriter::resumable("big", "v1")), "hello");
+  EXPECT_EQ((*FileWriter::resume(path, "v2"))->n_written(), 0u) << "of another version";
+  {
+    const auto writer = FileWriter::resume(path, "v1");
+    EXPECT_EQ((*writer)->n_written(), 5u);
+    ASSERT_TRUE((*writer)->restart());
+    EXPECT_EQ((*writer)->n_written(), 0u);
+    ASSERT_TRUE((*writer)->write("good"));
+  }
+  const auto writer = FileWriter::resume(path, "v1");
+  ASSERT_TRUE((*writer)->write(" bye"));
+  ASSERT_TRUE((*writer)->commit());
+  EXPECT_EQ(get("big"), "good bye");
+  EXPECT_FALSE(fs::exists(FileWriter::resumable(path, "v1")));
+}
+
+TEST_F(FilesTest, AResumableWriterFollowsNoLink) {
+  put("elsewhere", "precious");
+  fs::create_symlink(root_ / "elsewhere", FileWriter::resumable(root_ / "big", "v1"));
+  EXPECT_EQ(FileWriter::resume(root_ / "big", "v1").status().code(), Code::kIo);
+  EXPECT_EQ(get("elsewhere"), "precious");
+  fs::create_directories(root_ / "folder");
+  EXPECT_EQ(FileWriter::resume(root_ / "folder", "v1").status().code(), Code::kInvalid);
+}
+
+TEST_F(FilesTest, FreeSpaceIsThatOfTheNearestFolder) {
+  const std::optional<uint64_t> n = free_disk_bytes(root_ / "not" / "there");
+  ASSERT_TRUE(n);
+  EXPECT_GT(*n, 0u);
+}
+
 }  // namespace
 }  // namespace dovetail::core

@@ -80,6 +80,22 @@ TEST_F(FolderWriterTest, RemovesWhatAKilledWriterLeft) {
   EXPECT_TRUE(fs::exists((*writing)->path())) << "somebody writes it";
 }
 
+TEST_F(FolderWriterTest, ALockThatIsHeldIsNotWaitedFor) {
+  using Kind = FolderLock::Kind;
+  {
+    const auto mine = FolderLock::try_take(root_, Kind::kAlone);
+    ASSERT_TRUE(mine) << mine.status().message();
+    ASSERT_TRUE(mine->has_value());
+    EXPECT_FALSE(FolderLock::try_take(root_, Kind::kShared)->has_value());
+    EXPECT_FALSE(FolderLock::is_free(root_));
+  }
+  EXPECT_TRUE(FolderLock::is_free(root_));
+  const auto shared = FolderLock::try_take(root_, Kind::kShared);
+  EXPECT_TRUE(FolderLock::try_take(root_, Kind::kShared)->has_value());
+  EXPECT_FALSE(FolderLock::try_take(root_, Kind::kAlone)->has_value());
+  EXPECT_EQ(FolderLock::try_take(root_ / "gone", Kind::kAlone).status().code(), Code::kIo);
+}
+
 TEST_F(FolderWriterTest, NamesAParentThatIsNotThere) {
   const Status s = put(root_ / "no" / "x", "", /*commit=*/true);
   EXPECT_EQ(s.code(), Code::kIo);

@@ -680,12 +680,14 @@ class Requests(BadInput):
         self.bad(FILE, ["logits", str(GOLDEN), "--ids", "1,2", "-o", "/dev/full"], "/dev/full", "disk is full")
         self.bad(FILE, ["logits", str(GOLDEN), "--ids", "1,2", "-o", "no/such/folder.safetensors"], "no/such")
         (self.folder / "t.txt").write_text("to be or not to be " * 9)
+        (self.folder / "pulled").mkdir()
+        (self.folder / "pulled" / ".pull.json").write_text('{"model": "Org/Name", "files": {"config.json": {"size": 1}}}')
         commands = (["--help"], ["--version"], ["--help-all"], ["run", "--help"], ["plugins", "list", "--help"], ["completion", "bash"],
                     ["run", "hi", "-n", "3"], ["run", "hi", "-n", "3", "--json"], ["plan"], ["plan", "--json"],
                     ["inspect", str(GOLDEN)], ["inspect", "--graph"], ["plugins", "list"], ["plugins", "list", "--json"], ["plugins", "explain", "qwen3"],
                     ["plugins", "inspect", str(PLUGINS / "arch" / "qwen3.so")], ["config", "schema"], ["config", "show", str(GOLDEN)],
                     ["config", "check", str(GOLDEN)], ["logits", str(GOLDEN), "--ids", "1,2", "-o", "o.safetensors"], ["demo", "tokens", "hi"],
-                    ["quantize", str(GOLDEN), "-o", "q", "--weights", "int4"],
+                    ["quantize", str(GOLDEN), "-o", "q", "--weights", "int4"], ["pull", "Org/Name", "--offline", "--dry-run", "-o", "pulled"],
                     ["demo", "next", "hi"], ["demo", "cache", "-n", "4"], ["demo", "fast", "-n", "4"],
                     ["tokenize", "--tokenizer", str(ROOT / "configs" / "demo"), "hi"], ["train-tokenizer", "t.txt", "-o", "t.json", "--vocab-size", "260"])
         for args in commands:

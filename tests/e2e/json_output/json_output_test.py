@@ -94,6 +94,13 @@ class JsonOutput(unittest.TestCase):
             self.assertIn(shown, self.json("config show", "--json", path)["model"]["path"])
             out = os.path.join(self.folder, b"out-" + name)
             self.assertIn("out-" + shown, self.json("quantize", "--json", path, "-o", out, "--weights", "int4")["output"])
+            pulled = os.path.join(self.folder, b"pulled-" + name)
+            os.mkdir(pulled)
+            with open(os.path.join(pulled, b".pull.json"), "w", encoding="utf-8") as record:
+                json.dump({"model": "Org/Name", "files": {"模型.json": {"size": 1}}}, record)
+            report = self.json("pull", "--json", "--offline", "--dry-run", "Org/Name", "-o", pulled)
+            self.assertEqual((report["files"][0]["file"], report["files"][0]["state"]), ("模型.json", "missing"))
+            self.assertIn("pulled-" + shown, report["folder"])
             plugins = os.path.join(self.folder, b"plugins-" + name)
             os.symlink(PLUGINS, plugins)
             self.assertGreater(len(self.json("plugins list", "--json", "--path", plugins)), 0)
