@@ -241,9 +241,13 @@ Result<ConfigLayers> ConfigLayers::for_checkpoint(const std::string& model_path,
 }
 
 Result<Node> ConfigLayers::merged(Node config, Node defaults, bool with_sampler) const {
-  if (const Node* sampler = config.find(kSamplerKey); sampler != nullptr && sampler->is_map())
-    config.set(kSamplerKey, chain_over(defaults, config));
+  const auto make_chain = [&] {
+    if (const Node* sampler = config.find(kSamplerKey); sampler != nullptr && sampler->is_map())
+      config.set(kSamplerKey, chain_over(defaults, config));
+  };
+  make_chain();
   DVT_TRY(apply_all_sets(config, defaults, options_, with_sampler));
+  make_chain();  // where there was none, --set sampler.top_p made a map
   Node merged = merge_defaults(defaults, config);
   if (merged.find("extends") != nullptr)
     return invalid("--set extends: only a config file can extend others");

@@ -93,9 +93,8 @@ TEST(Generation, RefusesWrongTypesWithTheirPlace) {
   EXPECT_EQ(
       refusal(R"({"temperature": "hot"})"),
       "m/generation_config.json:1:17: \"temperature\" is the string \"hot\", expected a number");
-  EXPECT_EQ(
-      refusal(R"({"do_sample": 1})"),
-      "m/generation_config.json:1:15: \"do_sample\" is the integer 1, expected true or false");
+  EXPECT_EQ(refusal(R"({"do_sample": 1})"),
+            "m/generation_config.json:1:15: \"do_sample\" is 1, expected true or false");
   EXPECT_NE(refusal(R"({"max_new_tokens": 1.5})").find("expected an integer"), std::string::npos);
   EXPECT_NE(refusal(R"({"top_k": [20]})").find("\"top_k\" is a list, expected a number"),
             std::string::npos);
@@ -129,7 +128,7 @@ TEST(Generation, AMapChangesTheChainStageByStage) {
                           parsed("[temperature: 1, top_k: 3]")))
       << "over no chain";
   const Node chain = chain_of("sampler: {top_k: 3}\n", kQwen);
-  EXPECT_EQ(chain.items()[0].find("temperature")->origin().str(), "m/generation_config.json:1:35");
+  EXPECT_EQ(chain.items()[0].find("temperature")->origin().str(), "m/generation_config.json:1:36");
   EXPECT_EQ(chain.items()[1].find("top_k")->origin().str(), "/etc/x.yaml:2:11");
 }
 
