@@ -51,8 +51,8 @@ void read_block(Doc v, std::string_view key, Quantization& out) {
   out.block_len = v.at(1).as_int();
 }
 
-void read_group(Doc v, Quantization& out) {
-  if (v.is_null()) refuse(v, quoted("group_size") + " is missing, expected a whole number or -1");
+void read_group(Doc q, Doc v, Quantization& out) {
+  if (v.is_null()) refuse(q, quoted("group_size") + " is missing, expected a whole number or -1");
   if (!v.is_int() || (v.as_int() != -1 && v.as_int() < 1))
     refuse(v, quoted("group_size") + " is " + describe(v) +
                   ", expected a whole number from 1 on, or -1 for one group a row");
@@ -101,7 +101,7 @@ Quantization read_gptq(Doc q) {
   Quantization out;
   out.method = Quantization::Method::kGptq;
   read_bits(q, q["bits"], "4 and 8", 8, out);
-  read_group(q["group_size"], out);
+  read_group(q, q["group_size"], out);
   out.is_reordered = flag_or(q, "desc_act", false);
   const std::string format = text_or(q, "checkpoint_format", "gptq");
   if ((format != "gptq" && format != "gptq_v2") || flag_or(q, "is_marlin_format", false))
@@ -128,7 +128,7 @@ Quantization read_awq(Doc q) {
   Quantization out;
   out.method = Quantization::Method::kAwq;
   read_bits(q, first_of(q, "bits", "w_bit"), "4", 4, out);
-  read_group(first_of(q, "group_size", "q_group_size"), out);
+  read_group(q, first_of(q, "group_size", "q_group_size"), out);
   if (const std::string version = text_or(q, "version", "gemm"); version != "gemm")
     refuse(q["version"], quoted("version") + " is \"" + version + "\", this reader knows gemm",
            DVT_EUNSUPPORTED);

@@ -20,7 +20,7 @@ ALL = ("qwen3_fp8", "qwen3_gptq", "qwen2_gptq_reordered", "llama_gptq8", "llama_
 IDS = ",".join(str(i * 7 % 160) for i in range(1, 40))
 FILE, UNSUPPORTED = 3, 4
 MIB = 1 << 20
-SLACK = 10 * MIB  # less than the FP8 matrices of the test that uses it
+SLACK = 22 * MIB  # less than half of the FP8 matrices of the test that uses it: what is read and let go stays a while
 
 
 def read(path):
@@ -108,15 +108,16 @@ class Quantized(unittest.TestCase):
 
     def test_plan_says_what_expanded_weights_take(self):
         fp8 = GOLDEN / "qwen3_fp8"
-        n = sum(len(part) for dtype, _, part in read(fp8 / "model.safetensors").values() if dtype == "F8_E4M3")
+        shapes = [shape for dtype, shape, _ in read(fp8 / "model.safetensors").values() if dtype == "F8_E4M3"]
         sizes = {}
         for weights, each in (("float32", 4), ("bf16", 2), ("int8", 33 / 32)):
             plan = self.plan(fp8, "--set", f"backend.weights={weights}")
             item = next(i for i in plan["items"] if i["name"] == "weights, repacked")
             self.assertTrue(item["private"])
             sizes[weights] = item["bytes"]
-            self.assertGreaterEqual(item["bytes"], n * each)
-            self.assertLess(item["bytes"], n * each * 1.1 + 2 * 160 * 160 * 2 + 16384, weights)  # int8: the head and embedding too
+            n = sum(rows * k * (4 if weights == "int8" and k % 32 else each) for rows, k in shapes)  # int8 has blocks of 32
+            self.assertGreaterEqual(item["bytes"], n)
+            self.assertLess(item["bytes"], n * 1.1 + 2 * 160 * 160 * 2 + 16384, weights)  # int8: the head and embedding too
         self.assertIn("14 of f8_e4m3, blocks of 128 x 128 as float32", json.dumps(self.plan(fp8)))
         self.assertGreater(sizes["float32"], sizes["bf16"])
         self.assertGreater(sizes["bf16"], sizes["int8"])
@@ -126,7 +127,7 @@ class Quantized(unittest.TestCase):
     def test_no_weight_is_there_twice(self):
         folder = self.folder / "big"
         subprocess.run([sys.executable, ROOT / "tools" / "make_checkpoint.py", folder, "--hidden-size", "512", "--intermediate-size", "2048",
-                        "--num-hidden-layers", "6", "--vocab-size", "256", "--max-position-embeddings", "512", "--tokenizer", "none"], check=True, capture_output=True)
+                        "--num-hidden-layers", "8", "--vocab-size", "256", "--max-position-embeddings", "512", "--tokenizer", "none"], check=True, capture_output=True)
         os.remove(folder / "generation_config.json")  # it and config.json are of another vocabulary
         tensors, n_bytes = {}, 0
         table = bytes(b if b & 0x7F != 0x7F else b ^ 1 for b in range(256))  # no NaN
@@ -152,7 +153,7 @@ class Quantized(unittest.TestCase):
             return int(done.stdout) * 1024
 
         for options in ((), ("--set", "backend.weights=bf16"), ("--set", "backend.weights=int8"), ("--set", "backend.plugin=reference", "--set", "backend.weights=int8")):
-            options = (*options, "--set", "backend.huge_pages=false", "--set", "backend.weight_cache_gib=0", "--set", "context=64", "--set", "scheduler={max_batch_tokens: 4, max_seqs: 1, prefill_chunk: 4}")
+            options = (*options, "--set", "backend.threads=1", "--set", "backend.huge_pages=false", "--set", "backend.weight_cache_gib=0", "--set", "context=64", "--set", "scheduler={max_batch_tokens: 4, max_seqs: 1, prefill_chunk: 4}")
             with self.subTest(options=options):
                 plan = self.plan(folder, *options)
                 empty = peak("plan", folder, *options)
