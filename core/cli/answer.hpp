@@ -1,34 +1,58 @@
-// What run, chat and compare share: messages to ids, an engine driven to the end of one answer, the answer as
-// JSON.
+// What run, chat and compare share: how the model converses, an engine driven to the end of one answer, the
+// answer as JSON.
 #pragma once
 
+#include <functional>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "core/cli/session.hpp"
-#include "core/text/template/chat_template.hpp"
+#include "core/text/chat_format.hpp"
 
 namespace dovetail::core {
 
-/// Messages as the tokens of the model's chat template; `thinking` is its variable enable_thinking.
-Result<std::vector<TokenId>> chat_ids(const Session& session, const ChatTemplate& chat_template,
-                                      Node messages, std::optional<bool> thinking);
+/// The chat format of a model that has a tokenizer and a template, as the config's section `chat` has it;
+/// `tools_file` is empty or a JSON file with a list of functions.
+Result<ChatFormat> open_chat_format(const Session& session, const std::string& tools_file);
+/// Messages as a prompt; `thinking` is the template's variable enable_thinking.
+Result<ChatPrompt> chat_prompt(const ChatFormat& format, const Node& messages,
+                               std::optional<bool> thinking);
 
-/// A prompt as the model reads it: through its chat template, unless there is none or `raw` says otherwise.
+/// Whether a prompt is a message: the model has a tokenizer and a chat template, and `raw` says nothing else.
+bool is_chat(const Model& model, bool raw);
+/// A prompt as the model reads it: as a message, or without a format (null) as a text to continue.
 /// errors   kInvalid: the model has no tokenizer.
+Result<ChatPrompt> read_prompt(const Session& session, const std::string& prompt,
+                               const ChatFormat* format);
+
+/// The tokens of the same, through the chat template if is_chat().
 Result<std::vector<TokenId>> prompt_ids(const Session& session, const std::string& prompt,
                                         bool raw);
 
-/// Steps the engine until its one request is done, with progress of a long prompt unless `quiet`;
-/// Ctrl-C ends the request and keeps what there is.
-Result<Completion> drive(Engine& engine, size_t n_prompt, bool quiet);
+struct Answer {
+  Completion completion;
+  Reply reply;           // the completion's text, taken apart; empty without a chat format
+  size_t asked_for = 0;  // tokens at most
+  bool is_chat = false;
+  bool ended_in_reasoning = false;
+};
 
-/// A warning where an answer ended before the `asked_for` tokens because the context was full.
-void warn_of_full_context(const Completion& c, size_t asked_for, const Model& model);
+/// Asks the engine, which is idle, and drives it to the end of the answer, with progress of a long prompt
+/// unless `quiet`; Ctrl-C ends the request and keeps what there is. Without a chat format (null) all text
+/// is content. A request that cannot run, or that failed, is an answer with its error.
+/// errors  what `show`, or a step of the engine, failed with
+Result<Answer> ask(Engine& engine, RequestParams params, const ChatFormat* format,
+                   const ChatPrompt* prompt, bool quiet,
+                   const std::function<Status(const ReplyEvent&)>& show);
 
-/// Finish reason, counts, seed and timings.
-Node stats_node(const Completion& c);
-/// Text (if the model has any), ids, and what stats_node says.
-Node completion_node(const Completion& c, bool has_text);
+/// A warning where the context was full before the answer had all its tokens, or where it ends amid its
+/// reasoning.
+void warn_of_early_end(const Answer& answer, const Model& model);
+
+/// Finish reason ("tool_calls" for an answer that ended with some), counts, seed and timings.
+Node stats_node(const Answer& answer);
+/// Text (if the model has any) and for a chat what it is made of, ids, and what stats_node says.
+Node answer_node(const Answer& answer, bool has_text);
 
 }  // namespace dovetail::core

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 
 #include "core/base/files.hpp"
 #include "core/base/json.hpp"
@@ -10,16 +11,20 @@
 #include "core/cli/answer.hpp"
 #include "core/cli/command.hpp"
 #include "core/cli/line_reader.hpp"
+#include "core/cli/reply_printer.hpp"
 #include "core/cli/session.hpp"
-#include "core/text/prompt.hpp"
 
 namespace dovetail::core {
 namespace {
 
+struct ChatOptions {
+  ModelOptions model;
+  std::string tools;  // a file
+};
+
 class Chat {
  public:
-  static Result<std::unique_ptr<Chat>> open(const std::string& program,
-                                            const ModelOptions& options);
+  static Result<std::unique_ptr<Chat>> open(const std::string& program, const ChatOptions& options);
   /// Reads lines until the input ends or the user leaves.
   Status run();
 
@@ -30,21 +35,25 @@ class Chat {
     const char* help;
     Status (Chat::*action)(const std::string& argument);
   };
-  static const std::array<Command, 11> kCommands;
+  static const std::array<Command, 12> kCommands;
 
-  Chat(std::string program, ModelOptions options)
+  Chat(std::string program, ChatOptions options)
       : program_(std::move(program)), options_(std::move(options)) {}
   static Result<std::unique_ptr<Session>> load(const std::string& program,
                                                const ModelOptions& options);
-  void take(std::unique_ptr<Session> session);
+  Status take(std::unique_ptr<Session> session);
   Status obey(const std::string& line);
-  Status answer(const std::string& message);
+  Status answer(Node message);
+  Status refuse(const std::string& why) const;
+  Status show(const Answer& answer, ReplyPrinter& printer) const;
+  Status say(const std::string& text) const;
 
   Status help(const std::string&);
   Status reset(const std::string&);
   Status system(const std::string& text);
   Status set(const std::string& text);
   Status thinking(const std::string& text);
+  Status tool(const std::string& result);
   Status backend(const std::string& name);
   Status stats(const std::string&);
   Status history(const std::string&);
@@ -52,19 +61,20 @@ class Chat {
   Status leave(const std::string&);
 
   std::string program_;
-  ModelOptions options_;
+  ChatOptions options_;
   std::unique_ptr<Session> session_;
-  std::optional<ChatTemplate> template_;
-  std::unique_ptr<Engine> engine_;  // over session_
+  std::optional<ChatFormat> format_;  // over session_
+  std::unique_ptr<Engine> engine_;    // over session_
   Node messages_ = Node::make_list(), sampling_ = Node::make_map();
   std::optional<std::string> system_;
   std::optional<bool> thinking_;
-  std::optional<Completion> last_;
+  std::optional<Answer> last_;
+  std::vector<ToolCall> waiting_;  // calls of the last answer that have no result yet
   const bool terminal_ = isatty(STDIN_FILENO) != 0;
   bool left_ = false;
 };
 
-const std::array<Chat::Command, 11> Chat::kCommands = {{
+const std::array<Chat::Command, 12> Chat::kCommands = {{
     {"/help", "", "this text", &Chat::help},
     {"/reset", "", "forget the conversation, keep the system message", &Chat::reset},
     {"/system", "[TEXT]", "set the system message, or take it away, and start again",
@@ -75,6 +85,9 @@ const std::array<Chat::Command, 11> Chat::kCommands = {{
      &Chat::set},
     {"/thinking", "on|off",
      "whether the model may think first, if its template knows enable_thinking", &Chat::thinking},
+    {"/tool", "RESULT",
+     "the result of the first call that has none; after the last one the model goes on",
+     &Chat::tool},
     {"/backend", "[NAME]", "go on with another backend; alone: say which one runs", &Chat::backend},
     {"/stats", "", "tokens and speed of the last answer", &Chat::stats},
     {"/history", "", "the conversation so far", &Chat::history},
@@ -86,7 +99,7 @@ const std::array<Chat::Command, 11> Chat::kCommands = {{
 Result<std::unique_ptr<Session>> Chat::load(const std::string& program,
                                             const ModelOptions& options) {
   DVT_TRY(std::unique_ptr<Session> session, Session::open(program, options));
-  if (!session->model().tokenizer() || !session->model().chat_template())
+  if (!session->model().tokenizer() || session->model().chat_templates().empty())
     return invalid(
         "this model has no chat template, so a conversation cannot be written for it; set "
         "chat.template or chat.template_file (see configs/demo-chat.yaml), or continue a text with "
@@ -94,43 +107,52 @@ Result<std::unique_ptr<Session>> Chat::load(const std::string& program,
   return session;
 }
 
-Result<std::unique_ptr<Chat>> Chat::open(const std::string& program, const ModelOptions& options) {
+Result<std::unique_ptr<Chat>> Chat::open(const std::string& program, const ChatOptions& options) {
   auto chat = std::unique_ptr<Chat>(new Chat(program, options));
-  DVT_TRY(std::unique_ptr<Session> session, load(program, options));
-  DVT_TRY(chat->template_, ChatTemplate::parse(*session->model().chat_template(), "chat_template"));
+  DVT_TRY(std::unique_ptr<Session> session, load(program, options.model));
   chat->system_ = session->settings().chat.system;
   chat->thinking_ = session->settings().chat.enable_thinking;
-  chat->take(std::move(session));
+  DVT_TRY(chat->take(std::move(session)));
   DVT_TRY(chat->reset(""));
   return chat;
 }
 
-// The engine goes before the session that it stands on.
-void Chat::take(std::unique_ptr<Session> session) {
+// The engine and the format go before the session that they stand on.
+Status Chat::take(std::unique_ptr<Session> session) {
+  DVT_TRY(ChatFormat format, open_chat_format(*session, options_.tools));
   engine_.reset();
+  format_ = std::move(format);
   session_ = std::move(session);
   engine_ = session_->make_engine();
+  return Status::ok();
+}
+
+// With --json standard output has nothing but answers.
+Status Chat::say(const std::string& text) const {
+  if (!options_.model.json) return print(text);
+  std::fwrite(text.data(), 1, text.size(), stderr);
+  return Status::ok();
 }
 
 Status Chat::run() {
   if (terminal_)
-    DVT_TRY(
-        print("chatting with " + session_->runtime().config_name() + "; /help lists commands\n"));
+    DVT_TRY(say("chatting with " + session_->runtime().config_name() + "; /help lists commands\n"));
   LineReader input;
   std::string line;
   while (!left_) {
-    if (terminal_) DVT_TRY(print("> "));
+    if (terminal_) DVT_TRY(say("> "));
     const LineReader::Outcome outcome = input.next(line);
-    if (outcome == LineReader::Outcome::kEnd) return terminal_ ? print("\n") : Status::ok();
+    if (outcome == LineReader::Outcome::kEnd) return terminal_ ? say("\n") : Status::ok();
     if (outcome == LineReader::Outcome::kInterrupted) {
       if (!terminal_) return {Code::kCancelled, "interrupted"};
-      DVT_TRY(print("\nCtrl-C again, Ctrl-D or /quit leaves\n"));
+      DVT_TRY(say("\nCtrl-C again, Ctrl-D or /quit leaves\n"));
       continue;
     }
     clear_interrupt();
     if (line.empty()) continue;
     const bool is_command = line[0] == '/' && !line.starts_with("//");
-    DVT_TRY(is_command ? obey(line) : answer(line.substr(line[0] == '/' ? 1 : 0)));
+    DVT_TRY(is_command ? obey(line)
+                       : answer(chat_message("user", line.substr(line[0] == '/' ? 1 : 0))));
     if (interrupted() && !terminal_) return {Code::kCancelled, "interrupted"};
     clear_interrupt();
   }
@@ -148,39 +170,68 @@ Status Chat::obey(const std::string& line) {
     if (name == c.name) return (this->*c.action)(argument);
     names.emplace_back(c.name);
   }
-  return print("unknown command \"" + name + "\"" + did_you_mean(name, names) +
-               "; /help lists them, //... says a message that begins with a slash\n");
+  return say("unknown command \"" + name + "\"" + did_you_mean(name, names) +
+             "; /help lists them, //... says a message that begins with a slash\n");
 }
 
-Status Chat::answer(const std::string& message) {
-  messages_.items().push_back(chat_message("user", message));
-  Result<std::vector<TokenId>> ids = chat_ids(*session_, *template_, messages_, thinking_);
+// The model's answer once `message` has been said.
+Status Chat::answer(Node message) {
+  messages_.items().push_back(std::move(message));
+  const Result<ChatPrompt> prompt = chat_prompt(*format_, messages_, thinking_);
+  if (!prompt) {  // the conversation goes on without the message that could not be answered
+    messages_.items().pop_back();
+    return refuse(prompt.status().message());
+  }
   RequestParams params = session_->request_params();
   params.sampling = sampling_;
-  const size_t asked_for = params.max_tokens;
-  Status written;
-  Result<RequestId> id = ids.status();
-  if (ids) {
-    params.prompt = *ids;
-    id = engine_->add(std::move(params), [&written](const RequestEvent& e) {
-      if (written.is_ok()) written = print(e.text);
-    });
-  }
-  if (!id) {  // the conversation goes on without the message that could not be answered
+  params.prompt = prompt->ids;
+  ReplyPrinter printer;
+  const bool json = options_.model.json;
+  DVT_TRY(const Answer answer,
+          ask(*engine_, std::move(params), &*format_, &*prompt, json || !terminal_,
+              [&](const ReplyEvent& e) { return json ? Status::ok() : printer.show(e); }));
+  if (answer.completion.finish == FinishReason::kError) {
     messages_.items().pop_back();
-    return print("cannot answer: " + id.status().message() + "\n");
+    return refuse(answer.completion.error.message());
   }
-  DVT_TRY(const Completion done, drive(*engine_, ids->size(), !terminal_));
-  DVT_TRY(written);
-  DVT_TRY(print(done.finish == FinishReason::kCancelled ? "\n[interrupted]\n" : "\n"));
-  if (done.finish == FinishReason::kError) {
-    messages_.items().pop_back();
-    return print("failed: " + done.error.message() + "\n");
-  }
-  warn_of_full_context(done, asked_for, session_->model());
-  messages_.items().push_back(chat_message("assistant", done.text));
-  last_ = done;
+  DVT_TRY(show(answer, printer));
+  warn_of_early_end(answer, session_->model());
+  Node said = Node::make_map();
+  said.set("role", Node::make_string("assistant"));
+  answer.reply.write_to(said);
+  messages_.items().push_back(std::move(said));
+  waiting_ = answer.reply.calls;
+  if (terminal_ && !waiting_.empty())
+    DVT_TRY(say("(/tool RESULT answers " + waiting_[0].name + ")\n"));
+  last_ = answer;
   return Status::ok();
+}
+
+Status Chat::refuse(const std::string& why) const {
+  if (!options_.model.json) return print("cannot answer: " + why + "\n");
+  Node out = Node::make_map();
+  out.set("error", Node::make_string(why));
+  return print(to_json(out) + "\n");
+}
+
+Status Chat::show(const Answer& answer, ReplyPrinter& printer) const {
+  if (options_.model.json) return print(to_json(answer_node(answer, true)) + "\n");
+  DVT_TRY(printer.finish());
+  return answer.completion.finish == FinishReason::kCancelled ? print("[interrupted]\n")
+                                                              : Status::ok();
+}
+
+Status Chat::tool(const std::string& result) {
+  if (waiting_.empty()) return say("no call waits for a result\n");
+  const ToolCall call = waiting_[0];
+  Node message = chat_message("tool", result);
+  message.set("tool_call_id", Node::make_string(call.id));
+  message.set("name", Node::make_string(call.name));
+  std::vector<ToolCall> rest(waiting_.begin() + 1, waiting_.end());
+  if (rest.empty()) return answer(std::move(message));
+  messages_.items().push_back(std::move(message));
+  waiting_ = std::move(rest);
+  return say("next is the result of " + waiting_[0].name + "\n");
 }
 
 Status Chat::help(const std::string&) {
@@ -190,10 +241,11 @@ Status Chat::help(const std::string&) {
     left.resize(std::max<size_t>(left.size() + 1, 18), ' ');
     text += left + c.help + "\n";
   }
-  return print(text + "Ctrl-C ends an answer and keeps what there is of it.\n");
+  return say(text + "Ctrl-C ends an answer and keeps what there is of it.\n");
 }
 
 Status Chat::reset(const std::string&) {
+  waiting_.clear();
   messages_ = Node::make_list();
   if (system_) messages_.items().push_back(chat_message("system", *system_));
   return Status::ok();
@@ -205,23 +257,23 @@ Status Chat::system(const std::string& text) {
 }
 
 Status Chat::set(const std::string& text) {
-  if (text.empty()) return print(to_json(sampling_) + "\n");
+  if (text.empty()) return say(to_json(sampling_) + "\n");
   const size_t space = text.find(' ');
   if (space == std::string::npos)
-    return print("expected /set KEY VALUE, such as /set temperature 0.2\n");
+    return say("expected /set KEY VALUE, such as /set temperature 0.2\n");
   const std::string key = text.substr(0, space),
                     value = text.substr(text.find_first_not_of(' ', space));
   Result<Node> parsed = parse_json(value, "/set " + key);
   Node changed = sampling_;
   changed.set(key, parsed ? *parsed : Node::make_string(value));
   const auto state = SamplerState::begin(session_->chain(), changed, {}, 0, 0);
-  if (!state) return print("not set: " + state.status().message() + "\n");
+  if (!state) return say("not set: " + state.status().message() + "\n");
   sampling_ = std::move(changed);
   return Status::ok();
 }
 
 Status Chat::thinking(const std::string& text) {
-  if (text != "on" && text != "off") return print("expected /thinking on or /thinking off\n");
+  if (text != "on" && text != "off") return say("expected /thinking on or /thinking off\n");
   thinking_ = text == "on";
   return Status::ok();
 }
@@ -232,36 +284,48 @@ Status Chat::backend(const std::string& name) {
                       &variant = session_->model().backend_variant();
     return variant == plugin ? plugin : plugin + " (" + variant + ")";
   };
-  if (name.empty()) return print("the backend is " + running() + "\n");
-  ModelOptions options = options_;
+  if (name.empty()) return say("the backend is " + running() + "\n");
+  ModelOptions options = options_.model;
   options.sets.push_back("backend.plugin=" + name);
   Result<std::unique_ptr<Session>> loaded = load(program_, options);
-  if (!loaded) return print("still on " + running() + ": " + loaded.status().message() + "\n");
-  take(std::move(*loaded));
-  options_ = std::move(options);
-  return print("now on " + running() +
-               ": the model was loaded again; the next answer reads the conversation again "
-               "(messages so far: " +
-               std::to_string(messages_.items().size()) + ")\n");
+  if (!loaded) return say("still on " + running() + ": " + loaded.status().message() + "\n");
+  DVT_TRY(take(std::move(*loaded)));
+  options_.model = std::move(options);
+  return say("now on " + running() +
+             ": the model was loaded again; the next answer reads the conversation again "
+             "(messages so far: " +
+             std::to_string(messages_.items().size()) + ")\n");
 }
 
 Status Chat::stats(const std::string&) {
-  return print(last_ ? to_json(stats_node(*last_), 2) + "\n" : "nothing was said yet\n");
+  return say(last_ ? to_json(stats_node(*last_), 2) + "\n" : "nothing was said yet\n");
 }
 
 Status Chat::history(const std::string&) {
   std::string text;
-  for (const Node& m : messages_.items())
-    text += m.find("role")->as_string() + ": " + m.find("content")->as_string() + "\n";
-  return print(text.empty() ? "nothing was said yet\n" : text);
+  for (const Node& m : messages_.items()) {
+    const std::string& role = m.find("role")->as_string();
+    if (const Node* reasoning = m.find("reasoning_content"))
+      text += role + " (reasoning): " + reasoning->as_string() + "\n";
+    const Node* calls = m.find("tool_calls");
+    if (const std::string& content = m.find("content")->as_string(); !content.empty() || !calls)
+      text += role + ": " + content + "\n";
+    if (calls == nullptr) continue;
+    for (const Node& call : calls->items()) {
+      const Node& function = *call.find("function");
+      text += role + ": call " + function.find("name")->as_string() + " " +
+              function.find("arguments")->as_string() + "\n";
+    }
+  }
+  return say(text.empty() ? "nothing was said yet\n" : text);
 }
 
 Status Chat::save(const std::string& path) {
-  if (path.empty()) return print("expected /save FILE\n");
+  if (path.empty()) return say("expected /save FILE\n");
   Node out = Node::make_map();
   out.set("messages", messages_);
   const Status saved = write_file(path, to_json(out, 2) + "\n");
-  return print(saved.is_ok() ? "saved to " + path + "\n" : "not saved: " + saved.message() + "\n");
+  return say(saved.is_ok() ? "saved to " + path + "\n" : "not saved: " + saved.message() + "\n");
 }
 
 Status Chat::leave(const std::string&) {
@@ -272,14 +336,20 @@ Status Chat::leave(const std::string&) {
 }  // namespace
 
 void add_chat_command(Cli& cli) {
-  auto options = std::make_shared<ModelOptions>();
+  auto options = std::make_shared<ChatOptions>();
   CLI::App* command = cli.app.add_subcommand("chat", "Talk with a model; /help lists commands");
-  options->default_config = "demo-chat.yaml";
-  options->add_to(*command, false, /*with_json=*/false);
+  options->model.default_config = "demo-chat.yaml";
+  options->model.add_to(*command, false, /*with_json=*/false);
+  command->add_flag(
+      "--json", options->model.json,
+      "print each answer as a JSON object on a line; all else goes to standard error");
+  command->add_option(
+      "--tools", options->tools,
+      "a JSON file with the functions that the model may call; /tool answers a call");
   command->footer(
       "Examples:\n  dovetail chat    the embedded model goes on with what you say\n"
       "  dovetail chat models/Qwen3-0.6B\n  dovetail chat configs/qwen3-0.6b.yaml --set "
-      "chat.enable_thinking=false");
+      "chat.enable_thinking=false\n  dovetail chat models/Qwen3-0.6B --tools tools.json");
   command->callback([&cli, options] {
     cli.action = [&cli, options]() -> Status {
       DVT_TRY(const std::unique_ptr<Chat> chat, Chat::open(cli.program, *options));

@@ -51,6 +51,7 @@ struct ModelOptions {
 void add_run_commands(Cli& cli);        // run, chat
 void add_chat_command(Cli& cli);        // chat, called by add_run_commands
 void add_text_commands(Cli& cli);       // tokenize, train-tokenizer
+void add_template_commands(Cli& cli);   // template render|check
 void add_logits_command(Cli& cli);      // logits
 void add_perplexity_command(Cli& cli);  // perplexity
 void add_compare_command(Cli& cli);     // compare

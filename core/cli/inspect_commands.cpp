@@ -49,7 +49,7 @@ Status inspect(const std::string& program, const InspectOptions& o) {
     out.set("context", Node::make_int(model.max_seq_len()));
     out.set("tokenizer_ids",
             model.tokenizer() ? Node::make_int(model.tokenizer()->n_ids()) : Node());
-    out.set("chat_template", Node::make_bool(model.chat_template().has_value()));
+    out.set("chat_template", Node::make_bool(!model.chat_templates().empty()));
     for (const TensorInfo& t : model.checkpoint().tensors()) {
       Node item = Node::make_map(), shape = Node::make_list();
       for (int64_t d : t.shape) shape.items().push_back(Node::make_int(d));
@@ -85,7 +85,7 @@ Status inspect(const std::string& program, const InspectOptions& o) {
                                    std::to_string(model.tokenizer()->n_added()) + " added tokens"
                              : std::string("no tokenizer")));
   row("context", std::to_string(model.max_seq_len()) + " tokens");
-  row("chat template", model.chat_template() ? "yes" : "no: prompts are continued");
+  row("chat template", !model.chat_templates().empty() ? "yes" : "no: prompts are continued");
   if (o.tensors)
     for (const TensorInfo& t : model.checkpoint().tensors())
       text += "  " + t.name + "  " + t.stored_as() + "  " + shape_text(t.shape) + "  " +

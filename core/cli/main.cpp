@@ -82,6 +82,7 @@ int run(int argc, char** argv) {
                                             " (plugin interface draft " + DVT_ABI_HASH + ")");
   add_run_commands(cli);
   add_text_commands(cli);
+  add_template_commands(cli);
   add_logits_command(cli);
   add_perplexity_command(cli);
   add_compare_command(cli);

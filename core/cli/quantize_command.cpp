@@ -34,7 +34,7 @@ Status check_output(const QuantizeCommand& o) {
     return io_error(o.output +
                     ": is not replaced: it is no model's folder, config.json is not in it");
   for (const fs::directory_entry& entry : fs::directory_iterator(o.output, error))
-    if (!entry.is_regular_file(error))
+    if (!entry.is_regular_file(error) && entry.path().filename() != "additional_chat_templates")
       return io_error(o.output + ": is not replaced: \"" + entry.path().filename().string() +
                       "\" in it is no file");
   return Status::ok();

@@ -8,6 +8,7 @@
 #include "core/base/json.hpp"
 #include "core/cli/answer.hpp"
 #include "core/cli/command.hpp"
+#include "core/cli/reply_printer.hpp"
 #include "core/cli/session.hpp"
 
 namespace dovetail::core {
@@ -17,6 +18,7 @@ struct RunOptions {
   ModelOptions model;
   std::vector<std::string> words;  // [CONFIG] [PROMPT], told apart by names_a_config
   std::vector<uint32_t> ids;
+  std::string tools;  // a file
   bool raw = false, explain = false;
   std::optional<int32_t> max_tokens;
   std::optional<int64_t> seed;
@@ -45,41 +47,44 @@ Status run(const std::string& program, RunOptions o) {
               (p.native ? "native" : "by its definition: " + p.reason) + "\n";
     std::fputs(text.c_str(), stderr);
   }
-  std::vector<TokenId> ids = o.ids;
-  if (ids.empty()) {
-    DVT_TRY(ids, prompt_ids(*session, prompt, o.raw));
+  const Model& model = session->model();
+  std::optional<ChatFormat> format;
+  if (o.ids.empty() && is_chat(model, o.raw)) {
+    DVT_TRY(format, open_chat_format(*session, o.tools));
+  } else if (!o.tools.empty()) {
+    return invalid("--tools needs a chat template, and there is none for this prompt");
+  }
+  ChatPrompt ready{o.ids};
+  if (o.ids.empty()) {
+    DVT_TRY(ready, read_prompt(*session, prompt, format ? &*format : nullptr));
   }
   const std::unique_ptr<Engine> engine = session->make_engine();
   RequestParams params = session->request_params();
-  params.prompt = ids;
+  params.prompt = ready.ids;
   if (o.max_tokens) params.max_tokens = static_cast<uint32_t>(*o.max_tokens);
   if (o.seed) params.seed = static_cast<uint64_t>(*o.seed);
 
-  const bool has_text = session->model().tokenizer() != nullptr;
+  const bool has_text = model.tokenizer() != nullptr;
   const bool stream = !o.model.json && has_text;
-  Status written;
   // A model without a chat template continues the prompt: show it as one text.
-  if (stream && o.ids.empty() && (o.raw || !session->model().chat_template()))
-    DVT_TRY(print(prompt));
-  const size_t asked_for = params.max_tokens;
-  const RequestSink sink = [&](const RequestEvent& e) {
-    if (stream && written.is_ok()) written = print(e.text);
-  };
-  DVT_TRY(engine->add(std::move(params), sink));
-  DVT_TRY(const Completion done, drive(*engine, ids.size(), o.model.json));
-  DVT_TRY(written);
-  if (done.finish == FinishReason::kError) return done.error;
+  if (stream && o.ids.empty() && !format) DVT_TRY(print(prompt));
+  ReplyPrinter printer;
+  DVT_TRY(const Answer answer,
+          ask(*engine, std::move(params), format ? &*format : nullptr, &ready, o.model.json,
+              [&](const ReplyEvent& e) { return stream ? printer.show(e) : Status::ok(); }));
+  if (answer.completion.finish == FinishReason::kError) return answer.completion.error;
   if (o.model.json) {
-    DVT_TRY(print(to_json(completion_node(done, has_text), 2) + "\n"));
+    DVT_TRY(print(to_json(answer_node(answer, has_text), 2) + "\n"));
   } else if (!has_text) {
     std::string line;
-    for (TokenId t : done.tokens) line += (line.empty() ? "" : ",") + std::to_string(t);
+    for (TokenId t : answer.completion.tokens)
+      line += (line.empty() ? "" : ",") + std::to_string(t);
     DVT_TRY(print(line + "\n"));
   } else {
-    DVT_TRY(print("\n"));
+    DVT_TRY(printer.finish());
   }
-  warn_of_full_context(done, asked_for, session->model());
-  if (done.finish == FinishReason::kCancelled)
+  warn_of_early_end(answer, model);
+  if (answer.completion.finish == FinishReason::kCancelled)
     return {Code::kCancelled, "interrupted; the text above is what there was"};
   return Status::ok();
 }
@@ -100,10 +105,14 @@ void add_run_commands(Cli& cli) {
       ->add_option("--set", o->model.sets,
                    "override one key of the config: --set sampler.0.temperature=0.2")
       ->allow_extra_args(false);
-  command->add_flag("--json", o->model.json,
-                    "print text, ids, finish reason and timings as one JSON object");
+  command->add_flag(
+      "--json", o->model.json,
+      "print text (also as content, reasoning and tool calls), ids, finish reason and timings as "
+      "one JSON object");
   command->add_option("--ids", o->ids, "token ids instead of a prompt: --ids 1,2,3")
       ->delimiter(',');
+  command->add_option("--tools", o->tools,
+                      "a JSON file with the functions that the model may call, for its template");
   command->add_flag("--raw", o->raw, "do not apply the checkpoint's chat template");
   command->add_flag("--explain", o->explain, "say where each op runs, and why, on standard error");
   command

@@ -7,6 +7,7 @@
 #include "core/base/log.hpp"
 #include "core/cli/command.hpp"
 #include "core/cli/piece_json.hpp"
+#include "core/cli/request_json.hpp"
 #include "core/cli/session.hpp"
 #include "core/config/check_value.hpp"
 #include "core/config/load.hpp"
@@ -109,13 +110,6 @@ struct TokenizeOptions {
 
 uint32_t encode_flags(bool special) {
   return DVT_ENC_ADD_SPECIAL | (special ? 0u : uint32_t{DVT_ENC_SPECIAL_LITERAL});
-}
-
-// JSON that a user gives is a request: what is wrong with it is no damaged file.
-Result<Node> parse_request(std::string_view text, const std::string& where) {
-  Result<Node> parsed = parse_json(text, where);
-  if (!parsed && parsed.status().code() == Code::kFormat) return invalid(parsed.status().message());
-  return parsed;
 }
 
 Result<bool> flag_of(const Node& line, const char* key) {

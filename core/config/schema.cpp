@@ -132,14 +132,22 @@ Section tokenizer() {
 }
 
 Section chat() {
-  return {"chat",
-          "how messages become a prompt",
-          {key("template", Type::kString, "Jinja text, default: the checkpoint's"),
-           key("template_file", Type::kPath, "a file with it"),
-           key("system", Type::kString, "the first message"),
-           key("enable_thinking", Type::kBool, "given to the template")},
-          "",
-          ""};
+  return {
+      "chat",
+      "how messages become a prompt",
+      {key("template", Type::kString, "Jinja text, default: the checkpoint's"),
+       key("template_file", Type::kPath, "a file with it"),
+       key("template_name", Type::kString, "which of the checkpoint's, if it has several"),
+       key("system", Type::kString, "the first message"),
+       key("enable_thinking", Type::kBool, "given to the template"),
+       // The styles of core/text/reply/reply_format.cpp; a test holds the two together.
+       one_of(key("reasoning", Type::kString, "how answers mark reasoning, auto: by the template"),
+              {"auto", "none", "think", "mistral", "seed_oss", "apertus"}),
+       one_of(key("tools", Type::kString, "how answers write tool calls, auto: by the template"),
+              {"auto", "none", "qwen3_coder", "glm", "hermes", "seed_oss", "mistral", "apriel",
+               "phi4_mini", "granite", "llama3_json"})},
+      "",
+      ""};
 }
 
 Section plugins() {

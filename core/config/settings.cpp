@@ -253,6 +253,9 @@ Settings::Chat read_chat(const Node& config, Status& status) {
   chat.template_file = in.text("template_file").value_or("");
   chat.system = in.text("system");
   chat.enable_thinking = in.boolean("enable_thinking");
+  chat.template_name = in.text("template_name").value_or("");
+  chat.reasoning = in.required("reasoning", in.text("reasoning"));
+  chat.tools = in.required("tools", in.text("tools"));
   if (chat.chat_template && !chat.template_file.empty()) {
     in.fail(in.raw("template_file")->origin().str() +
             ": chat.template_file: chat.template is given too, expected one of them");

@@ -68,6 +68,8 @@ struct Settings {
     std::string template_file;
     std::optional<std::string> system;
     std::optional<bool> enable_thinking;
+    std::string template_name;     // empty: "default", "tool_use" with tools
+    std::string reasoning, tools;  // "auto", "none" or a style's name
   };
   struct Plugins {
     std::vector<std::string> path, allow, deny;

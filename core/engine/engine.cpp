@@ -74,7 +74,8 @@ Result<RequestId> Engine::add(RequestParams params, RequestSink sink) {
   DVT_TRY(request->sampler,
           SamplerState::begin(chain_, params.sampling, params.prompt, params.seed, params.choice));
   if (model_.tokenizer()) {
-    DVT_TRY(request->detokenizer, model_.tokenizer()->stream());
+    DVT_TRY(request->detokenizer,
+            model_.tokenizer()->stream(DVT_DEC_SKIP_SPECIAL, params.shown_special));
     request->stop = std::make_unique<StopMatcher>(params.stop, params.include_stop);
   }
   request->params = std::move(params);

@@ -276,10 +276,4 @@ Result<const Node*> Checkpoint::document(std::string_view which) {
   return doc_node(out);
 }
 
-Result<std::optional<std::string>> Checkpoint::text_file(std::string_view name) const {
-  if (!scope_ || !scope_->folder()->has(name)) return std::optional<std::string>();
-  DVT_TRY(std::string text, scope_->folder()->read(name, 16u << 20));
-  return std::optional<std::string>(std::move(text));
-}
-
 }  // namespace dovetail::core

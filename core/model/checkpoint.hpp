@@ -70,8 +70,6 @@ class Checkpoint {
                    std::byte* out, const uint32_t* cancel = nullptr) const;
   /// "config", "generation", "tokenizer", "tokenizer_config"; null if the checkpoint has none.
   Result<const Node*> document(std::string_view which);
-  /// A text file beside the tensors (chat_template.jinja), or nothing.
-  Result<std::optional<std::string>> text_file(std::string_view name) const;
   /// The folder, or the one that the file is in; null without one.
   const Folder* folder() const { return scope_ ? scope_->folder() : nullptr; }
   const dvt_catalogue_v1* catalogue() const { return &catalogue_; }

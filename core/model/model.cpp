@@ -386,21 +386,21 @@ Status Model::open_tokenizer(const ModelLoad& in) {
   return Status::ok();
 }
 
+Result<ChatTemplates> read_chat_templates(const Settings::Chat& chat, Checkpoint& checkpoint) {
+  if (chat.chat_template) return ChatTemplates(*chat.chat_template);
+  if (!chat.template_file.empty()) {
+    DVT_TRY(const std::shared_ptr<File> file, File::open(chat.template_file));
+    DVT_TRY(std::string source, file->read_all(16u << 20));
+    return ChatTemplates(std::move(source));
+  }
+  DVT_TRY(const Node* tokenizer_config, checkpoint.document("tokenizer_config"));
+  return ChatTemplates::read(checkpoint.folder(), tokenizer_config);
+}
+
 Status Model::read_text_settings(const ModelLoad& in) {
   DVT_TRY(const Node* tokenizer_config, checkpoint_->document("tokenizer_config"));
   if (tokenizer_config) tokenizer_config_ = *tokenizer_config;
-  const Settings::Chat& chat = in.settings.chat;
-  if (chat.chat_template) {
-    chat_template_ = chat.chat_template;
-  } else if (!chat.template_file.empty()) {
-    DVT_TRY(const std::shared_ptr<File> file, File::open(chat.template_file));
-    DVT_TRY(chat_template_, file->read_all(16u << 20));
-  } else {
-    DVT_TRY(chat_template_, checkpoint_->text_file("chat_template.jinja"));
-    if (!chat_template_)
-      if (const Node* t = find_string(tokenizer_config_, "chat_template"))
-        chat_template_ = t->as_string();
-  }
+  DVT_TRY(chat_templates_, read_chat_templates(in.settings.chat, *checkpoint_));
   DVT_TRY(const Node* generation, checkpoint_->document("generation"));
   const Node* eos = generation ? generation->find("eos_token_id") : nullptr;
   const Node* text = config_->find("text_config");

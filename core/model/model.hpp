@@ -23,6 +23,7 @@
 #include "core/model/memory_plan.hpp"
 #include "core/model/weights.hpp"
 #include "core/plugin/registry.hpp"
+#include "core/text/chat_templates.hpp"
 #include "core/text/tokenizer.hpp"
 
 namespace dovetail::core {
@@ -50,6 +51,9 @@ struct Placement {
   bool native = true;
   std::string reason;
 };
+
+/// The config's chat template, else what the checkpoint's files have.
+Result<ChatTemplates> read_chat_templates(const Settings::Chat& chat, Checkpoint& checkpoint);
 
 class Model {
  public:
@@ -94,8 +98,8 @@ class Model {
   uint32_t kv_bits() const;
   /// Null for a model that speaks ids only.
   const Tokenizer* tokenizer() const { return tokenizer_.get(); }
-  /// The checkpoint's or the config's chat template source; nothing if there is none.
-  const std::optional<std::string>& chat_template() const { return chat_template_; }
+  /// The config's chat template, else the checkpoint's; empty if there is none.
+  const ChatTemplates& chat_templates() const { return chat_templates_; }
   /// Ids that end a text: generation_config.json's eos_token_id, else config.json's.
   const std::vector<uint32_t>& eos_ids() const { return eos_ids_; }
   const Node& tokenizer_config() const { return tokenizer_config_; }
@@ -170,7 +174,7 @@ class Model {
   uint32_t block_len_ = 0, n_blocks_ = 0, n_slots_ = 0, kv_dtype_ = DVT_F32;
   std::unique_ptr<HostScope> tokenizer_scope_;
   std::unique_ptr<Tokenizer> tokenizer_;
-  std::optional<std::string> chat_template_;
+  ChatTemplates chat_templates_;
   Node tokenizer_config_;
   std::vector<uint32_t> eos_ids_;
 };

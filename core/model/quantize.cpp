@@ -178,8 +178,12 @@ Result<QuantizeReport> quantize(const Model& model, const dvt_format_v1& writer,
 }
 
 Status write_documents(Model& model, const Settings& settings, const fs::path& folder) {
-  static constexpr const char* kModelFiles[] = {"config.json", "generation_config.json",
-                                                "chat_template.jinja", "LICENSE", "NOTICE"};
+  static constexpr const char* kModelFiles[] = {"config.json",
+                                                "generation_config.json",
+                                                "chat_template.jinja",
+                                                "chat_template.json",
+                                                "LICENSE",
+                                                "NOTICE"};
   static constexpr const char* kTokenizerFiles[] = {
       "tokenizer.json", "tokenizer_config.json",   "vocab.json",
       "merges.txt",     "special_tokens_map.json", "added_tokens.json"};
@@ -195,6 +199,13 @@ Status write_documents(Model& model, const Settings& settings, const fs::path& f
   };
   const Folder& checkpoint = *model.checkpoint().folder();
   for (const char* name : kModelFiles) DVT_TRY(copy(checkpoint, name));
+  const std::vector<ChatTemplates::Entry>& templates = model.chat_templates().all();
+  if (checkpoint.has("chat_template.jinja") && templates.size() > 1) {
+    std::error_code error;
+    fs::create_directory(folder / "additional_chat_templates", error);
+    for (const ChatTemplates::Entry& entry : templates)
+      DVT_TRY(copy(checkpoint, ("additional_chat_templates/" + entry.name + ".jinja").c_str()));
+  }
   if (settings.tokenizer.path.empty()) {
     for (const char* name : kTokenizerFiles) DVT_TRY(copy(checkpoint, name));
   } else {
@@ -207,7 +218,7 @@ Status write_documents(Model& model, const Settings& settings, const fs::path& f
     if (document) DVT_TRY(write_file(folder / name, to_json(*document, 2) + "\n"));
   }
   if (settings.chat.chat_template || !settings.chat.template_file.empty())
-    DVT_TRY(write_file(folder / "chat_template.jinja", *model.chat_template()));
+    DVT_TRY(write_file(folder / "chat_template.jinja", model.chat_templates().pick(false)->source));
   return Status::ok();
 }
 

@@ -28,11 +28,12 @@ struct RequestParams {
   std::vector<TokenId> prompt;  // at least one token
   uint32_t max_tokens = 0;      // generated tokens at most
   std::vector<std::string> stop;
-  std::vector<TokenId> stop_ids;  // end the text; not part of it
-  bool include_stop = false;      // the stop string stays in the text
-  std::optional<uint64_t> seed;   // absent: one is drawn and reported
-  uint32_t choice = 0;            // which of several answers to one prompt
-  Node sampling;                  // a map of sampler parameters, or null
+  std::vector<TokenId> stop_ids;       // end the text; not part of it
+  bool include_stop = false;           // the stop string stays in the text
+  std::vector<TokenId> shown_special;  // special tokens whose text is part of the answer's: tags
+  std::optional<uint64_t> seed;        // absent: one is drawn and reported
+  uint32_t choice = 0;                 // which of several answers to one prompt
+  Node sampling;                       // a map of sampler parameters, or null
 };
 
 enum class FinishReason : uint8_t { kNone, kStop, kLength, kCancelled, kError };

@@ -3,6 +3,7 @@
 
 #include <dovetail/abi/tokenizer.h>
 
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -13,9 +14,11 @@ namespace dovetail::core {
 
 class Detokenizer {
  public:
-  /// `tokenizer` is an opened tokenizer object and outlives this. flags: DVT_DEC_*.
+  /// `tokenizer` is an opened tokenizer object and outlives this. flags: DVT_DEC_*. `shown` are special
+  /// tokens, with their text, that are given out although the flags skip special ones.
   static Result<std::unique_ptr<Detokenizer>> open(const dvt_tokenizer_v1* table, void* tokenizer,
-                                                   uint32_t flags);
+                                                   uint32_t flags,
+                                                   std::map<uint32_t, std::string> shown = {});
   ~Detokenizer();
   Detokenizer(const Detokenizer&) = delete;
   Detokenizer& operator=(const Detokenizer&) = delete;
@@ -30,6 +33,8 @@ class Detokenizer {
   const dvt_tokenizer_v1* table_;
   void* stream_;
   std::string buffer_;
+  std::map<uint32_t, std::string> shown_;
+  std::string text_;  // of a shown token, behind what was left before it
 };
 
 }  // namespace dovetail::core

@@ -83,8 +83,13 @@ Result<uint32_t> Tokenizer::find(std::string_view content) const {
   return id;
 }
 
-Result<std::unique_ptr<Detokenizer>> Tokenizer::stream(uint32_t flags) const {
-  return Detokenizer::open(table_, object_, flags);
+Result<std::unique_ptr<Detokenizer>> Tokenizer::stream(uint32_t flags,
+                                                       std::span<const uint32_t> shown) const {
+  std::map<uint32_t, std::string> texts;
+  for (const uint32_t id : shown) {
+    DVT_TRY(texts[id], piece(id));
+  }
+  return Detokenizer::open(table_, object_, flags, std::move(texts));
 }
 
 }  // namespace dovetail::core

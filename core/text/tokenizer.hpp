@@ -37,7 +37,9 @@ class Tokenizer {
   Result<std::string> piece(uint32_t id, uint32_t* flags = nullptr) const;
   /// The id whose content is exactly this, or a Status.
   Result<uint32_t> find(std::string_view content) const;
-  Result<std::unique_ptr<Detokenizer>> stream(uint32_t flags = DVT_DEC_SKIP_SPECIAL) const;
+  /// `shown` are special tokens whose text is given out all the same.
+  Result<std::unique_ptr<Detokenizer>> stream(uint32_t flags = DVT_DEC_SKIP_SPECIAL,
+                                              std::span<const uint32_t> shown = {}) const;
 
  private:
   Tokenizer(const dvt_tokenizer_v1* table, void* object, Node options);

@@ -21,7 +21,7 @@ const Node& conversation() {
 }
 
 void try_template(std::string source) {
-  const Result<ChatTemplate> parsed = ChatTemplate::parse(std::move(source), "t");
+  const Result<ChatTemplate> parsed = ChatTemplate::parse(source, "t");
   if (!parsed) return must_explain(parsed.status());
   RenderOptions options;
   options.clock = [] { return std::tm{.tm_mday = 14, .tm_mon = 1, .tm_year = 125}; };

@@ -164,6 +164,7 @@ struct FilterExpr : Expr {
   using Expr::Expr;
   ExprPtr subject;
   std::string name;
+  Span name_span;
   const FilterEntry* filter = nullptr;  // null: unknown, fails when reached
   CallArgs args;
 };
@@ -172,6 +173,7 @@ struct TestExpr : Expr {
   using Expr::Expr;
   ExprPtr subject;
   std::string name;
+  Span name_span;
   const TestEntry* test = nullptr;
   bool is_negated = false;
   CallArgs args;

@@ -70,13 +70,17 @@ const TestEntry* find_test(std::string_view name);
 /// Why a name is not in the tables: nobody knows it (kFormat), or only Jinja does (kUnsupported).
 Fault unknown_filter(std::string_view name);
 Fault unknown_test(std::string_view name);
+Fault unknown_function(std::string_view name);
 
 /// The method `name` of v's type as a callable value; undefined without a reason if there is none.
 /// One that would change v is undefined with a reason: the sandbox forbids it.
 Value find_method(const Value& v, std::string_view name);
+/// Why no value has a method `name` that a template may call; empty if one has.
+std::string why_no_method(std::string_view name);
 
 /// A global function; undefined without a reason if there is none.
 Value find_function(std::string_view name);
+bool has_function(std::string_view name);
 
 // The tables, one per file.
 std::span<const FilterEntry> text_filters();      // filters_text.cpp

@@ -1,32 +1,19 @@
 #include "core/text/template/chat_template.hpp"
 
-#include <algorithm>
 #include <new>
 #include <stdexcept>
 #include <utility>
 
 #include "core/text/template/interpreter.hpp"
 #include "core/text/template/parser.hpp"
-#include "core/text/template/unicode.hpp"
+#include "core/text/template/source_place.hpp"
 
 namespace dovetail::core {
 namespace {
 
 using jinja::Fault;
+using jinja::located;
 using jinja::Span;
-
-constexpr size_t kMaxSourceBytes = 4 << 20;
-
-// "name:line:column: message"
-std::string located(const std::string& name, const std::string& source, Span at,
-                    const std::string& message) {
-  const size_t offset = std::min<size_t>(at.begin, source.size());
-  const auto line_end = source.begin() + static_cast<ptrdiff_t>(offset);
-  const auto line = 1 + std::count(source.begin(), line_end, '\n');
-  const size_t newline = offset == 0 ? source.npos : source.rfind('\n', offset - 1);
-  const size_t column = newline == source.npos ? offset + 1 : offset - newline;
-  return name + ":" + std::to_string(line) + ":" + std::to_string(column) + ": " + message;
-}
 
 // The template's own text at `at`, on one line and short.
 std::string excerpt(const std::string& source, Span at) {
@@ -59,15 +46,10 @@ struct ChatTemplate::Parsed {
   jinja::Program program;
 };
 
-Result<ChatTemplate> ChatTemplate::parse(std::string source, std::string name) {
-  if (source.size() > kMaxSourceBytes) {
-    return bad_format(name + ": the template has " + std::to_string(source.size()) +
-                      " bytes, expected at most " + std::to_string(kMaxSourceBytes));
-  }
-  if (!jinja::is_valid_utf8(source)) return bad_format(name + ": the template is not valid UTF-8");
+Result<ChatTemplate> ChatTemplate::parse(const std::string& source, std::string name) {
   auto parsed = std::make_shared<Parsed>();
   parsed->name = std::move(name);
-  parsed->source = jinja::normalize_source(source);
+  DVT_TRY(parsed->source, jinja::prepare_source(source, parsed->name));
   Span at;
   try {
     parsed->program = jinja::parse_program(parsed->source, at);

@@ -42,7 +42,7 @@ class ChatTemplate {
   /// `name` stands in front of messages: "chat_template:12:7: ...".
   /// errors   kFormat: a syntax error, or a filter or test that nobody knows. kUnsupported: a part of
   ///          Jinja that this engine lacks.
-  static Result<ChatTemplate> parse(std::string source, std::string name);
+  static Result<ChatTemplate> parse(const std::string& source, std::string name);
 
   /// Renders with `context`, a map of variables (messages, tools, add_generation_prompt, ...). A
   /// variable that is null is none, which is not undefined: see the notes of each template.

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/text/template/builtins.hpp"
+#include "core/text/template/parts.hpp"
 
 namespace dovetail::core::jinja {
 namespace {
@@ -12,70 +13,6 @@ constexpr int kMaxNesting = 120;         // brackets, nots and the like inside e
 constexpr uint32_t kMaxExprDepth = 600;  // levels of the tree, as long chains of + make them
 
 using Type = Token::Type;
-
-// The deepest of an expression's parts.
-class PartsDepth {
- public:
-  void add(const ExprPtr& part) {
-    if (part != nullptr) depth = std::max(depth, part->depth);
-  }
-  void add(const CallArgs& args) {
-    for (const ExprPtr& e : args.positional) add(e);
-    for (const auto& [name, e] : args.named) add(e);
-    add(args.spread);
-    add(args.spread_named);
-  }
-  void of(const Constant&) {}
-  void of(const Name&) {}
-  void of(const Items& e) {
-    for (const ExprPtr& item : e.items) add(item);
-  }
-  void of(const DictDisplay& e) {
-    for (const auto& [key, value] : e.entries) {
-      add(key);
-      add(value);
-    }
-  }
-  void of(const Unary& e) { add(e.operand); }
-  void of(const Binary& e) {
-    add(e.left);
-    add(e.right);
-  }
-  void of(const Compare& e) {
-    add(e.first);
-    for (const auto& [op, operand] : e.rest) add(operand);
-  }
-  void of(const Conditional& e) {
-    add(e.condition);
-    add(e.chosen);
-    add(e.other);
-  }
-  void of(const Attribute& e) { add(e.object); }
-  void of(const Item& e) {
-    add(e.object);
-    add(e.key);
-  }
-  void of(const Slice& e) {
-    add(e.object);
-    add(e.start);
-    add(e.stop);
-    add(e.step);
-  }
-  void of(const Call& e) {
-    add(e.callee);
-    add(e.args);
-  }
-  void of(const FilterExpr& e) {
-    add(e.subject);
-    add(e.args);
-  }
-  void of(const TestExpr& e) {
-    add(e.subject);
-    add(e.args);
-  }
-
-  uint32_t depth = 0;
-};
 
 struct Operator {
   std::string_view text;
@@ -128,9 +65,8 @@ std::unique_ptr<T> ExpressionParser::make(ExprKind kind, uint32_t begin) const {
 template <class T>
 std::unique_ptr<T> ExpressionParser::finish(std::unique_ptr<T> node) const {
   node->span.end = tokens_.previous().span.end;
-  PartsDepth parts;
-  parts.of(*node);
-  node->depth = parts.depth + 1;
+  visit_parts(
+      *node, [&depth = node->depth](const Expr& part) { depth = std::max(depth, part.depth + 1); });
   if (node->depth > kMaxExprDepth) {
     fail_syntax("an expression is nested deeper than " + std::to_string(kMaxExprDepth) + " levels");
   }
@@ -501,6 +437,7 @@ ExprPtr ExpressionParser::parse_filter(ExprPtr subject) {
   auto node = make<FilterExpr>(ExprKind::kFilter,
                                subject == nullptr ? name_span.begin : subject->span.begin);
   node->subject = std::move(subject);
+  node->name_span = name_span;
   node->name = parse_dotted_name();
   node->filter = find_filter(node->name);
   if (node->filter == nullptr) unknown_.push_back({name_span, unknown_filter(node->name)});
@@ -519,7 +456,7 @@ ExprPtr ExpressionParser::parse_test(ExprPtr subject) {
   auto node = make<TestExpr>(ExprKind::kTest, subject->span.begin);
   node->subject = std::move(subject);
   node->is_negated = tokens_.skip_name("not");
-  const Span name_span = tokens_.current().span;
+  const Span name_span = node->name_span = tokens_.current().span;
   node->name = parse_dotted_name();
   node->test = find_test(node->name);
   if (node->test == nullptr) unknown_.push_back({name_span, unknown_test(node->name)});

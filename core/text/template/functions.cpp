@@ -129,7 +129,7 @@ Value function_cycler(Interpreter& in, const Args& args) {
 }
 
 Value function_lipsum(Interpreter&, const Args&) {
-  fail_unsupported("lipsum is not supported in chat templates");
+  throw unknown_function("lipsum");
 }
 
 struct FunctionEntry {
@@ -151,6 +151,16 @@ Value find_function(std::string_view name) {
     if (entry.name == name) return make_function(0, entry.fn);
   }
   return {};
+}
+
+bool has_function(std::string_view name) {
+  return name != "lipsum" && !find_function(name).is_undefined();
+}
+
+Fault unknown_function(std::string_view name) {
+  if (name == "lipsum")
+    return {Code::kUnsupported, "the function 'lipsum' is not supported in chat templates"};
+  return {Code::kFormat, "no function or macro is named " + in_quotes(name)};
 }
 
 }  // namespace dovetail::core::jinja

@@ -99,4 +99,22 @@ Value find_method(const Value& v, std::string_view name) {
   return {};
 }
 
+std::string why_no_method(std::string_view name) {
+  // Of loop and of cyclers, which find them as attributes.
+  for (const char* other : {"cycle", "changed", "next", "reset"}) {
+    if (name == other) return {};
+  }
+  for (const Kind kind : {Kind::kString, Kind::kDict, Kind::kList, Kind::kTuple}) {
+    for (const MethodEntry& entry : methods_of(kind)) {
+      if (entry.name == name) return {};
+    }
+  }
+  for (const Kind kind : {Kind::kDict, Kind::kList}) {
+    const auto mutators = mutators_of(kind);
+    if (std::find(mutators.begin(), mutators.end(), name) != mutators.end())
+      return "templates may not change lists and dicts, as " + in_quotes(name) + " would";
+  }
+  return "no string, list or dict has a method " + in_quotes(name);
+}
+
 }  // namespace dovetail::core::jinja

@@ -15,8 +15,9 @@ using Type = Token::Type;
 
 class Parser {
  public:
-  Parser(std::string_view source, Span& at)
-      : at_(at), tokens_(tokenize(source, at), at), expressions_(tokens_) {}
+  /// With `missing` what is missing goes there, instead of being a fault.
+  Parser(std::string_view source, Span& at, std::vector<MissingTag>* missing)
+      : at_(at), tokens_(tokenize(source, at), at), expressions_(tokens_), missing_(missing) {}
 
   Program run() {
     Program program;
@@ -25,7 +26,7 @@ class Parser {
     program.varargs = varargs_ = expressions_.intern("varargs");
     program.kwargs = kwargs_ = expressions_.intern("kwargs");
     program.body = parse_block({});
-    expressions_.fail_on_unknown(at_);
+    if (missing_ == nullptr) expressions_.fail_on_unknown(at_);
     program.names = expressions_.take_names();
     return program;
   }
@@ -95,12 +96,39 @@ class Parser {
     if (tag == "print") return parse_print(Type::kBlockEnd, kTagEnd);
     if (tag == "break" || tag == "continue") return parse_jump(tag, span);
     at_ = span;
+    const Fault fault = missing_tag(tag);
+    if (missing_ == nullptr || is_end_tag(tag)) throw fault;
+    return skip_tag(tag, span, fault);
+  }
+
+  static Fault missing_tag(const std::string& tag) {
     for (const char* other :
          {"include", "import", "from", "extends", "block", "autoescape", "do", "trans", "debug"}) {
       if (tag == other)
-        fail_unsupported("the tag '" + tag + "' is not supported in chat templates");
+        return {Code::kUnsupported, "the tag '" + tag + "' is not supported in chat templates"};
     }
-    fail_syntax("unknown tag '" + tag + "'");
+    return {Code::kFormat, "unknown tag '" + tag + "'"};
+  }
+
+  // Of the tags that are known here: they end nothing where they stand.
+  static bool is_end_tag(const std::string& tag) {
+    for (const char* end : {"elif", "else", "endif", "endfor", "endset", "endmacro", "endcall",
+                            "endfilter", "endwith", "endgeneration", "endraw"}) {
+      if (tag == end) return true;
+    }
+    return false;
+  }
+
+  // The tag is noted and left out, what stands inside its block is read as if it stood alone.
+  StatementPtr skip_tag(const std::string& tag, Span span, const Fault& fault) {
+    const bool ends_a_missing_one =
+        tag == "pluralize" ||
+        std::any_of(missing_->begin(), missing_->end(),
+                    [&](const MissingTag& other) { return tag == "end" + other.name; });
+    if (!ends_a_missing_one) missing_->push_back({tag, span, fault});
+    while (!tokens_.is(Type::kBlockEnd) && !tokens_.is(Type::kEnd)) tokens_.take();
+    end_tag();
+    return std::make_unique<Text>(StatementKind::kText, span);
   }
 
   static constexpr const char* kTagEnd = "the end of the tag";
@@ -316,12 +344,18 @@ class Parser {
   NameId caller_ = 0, varargs_ = 0, kwargs_ = 0;
   int loops_ = 0;  // loops around the current statement, for break and continue
   int nesting_ = 0;
+  std::vector<MissingTag>* missing_;
 };
 
 }  // namespace
 
 Program parse_program(std::string_view source, Span& at) {
-  return Parser(source, at).run();
+  return Parser(source, at, nullptr).run();
+}
+
+Program parse_program_leniently(std::string_view source, Span& at,
+                                std::vector<MissingTag>& missing) {
+  return Parser(source, at, &missing).run();
 }
 
 }  // namespace dovetail::core::jinja

@@ -32,12 +32,39 @@ std::vector<int64_t> end_ids(const Metadata& metadata) {
   return ids;
 }
 
+// Templates by names, which a file has in keys of their own: ("tool_use", ...).
+std::vector<std::pair<std::string_view, std::string_view>> named_templates(
+    const Metadata& metadata) {
+  constexpr std::string_view kPrefix = "tokenizer.chat_template.";
+  std::vector<std::pair<std::string_view, std::string_view>> named;
+  for (const auto& [key, value] : metadata.values())
+    if (key.starts_with(kPrefix))
+      named.emplace_back(key.substr(kPrefix.size()), metadata.string(key).value());
+  return named;
+}
+
+// One template is a text, several are a list, as in a tokenizer_config.json.
+void write_templates(JsonText& out, const Metadata& metadata) {
+  const auto plain = metadata.string("tokenizer.chat_template");
+  const auto named = named_templates(metadata);
+  if (named.empty()) {
+    if (plain) out.key("chat_template").string(*plain);
+    return;
+  }
+  out.key("chat_template").begin_list();
+  const auto add = [&out](std::string_view name, std::string_view source) {
+    out.begin_map().key("name").string(name).key("template").string(source).end_map();
+  };
+  if (plain) add("default", *plain);
+  for (const auto& [name, source] : named) add(name, source);
+  out.end_list();
+}
+
 }  // namespace
 
 std::string tokenizer_config_json(const Metadata& metadata) {
   const Vocabulary v = read_vocabulary(metadata);
-  const auto chat_template = metadata.string("tokenizer.chat_template");
-  if (v.tokens.empty() && !chat_template) return {};
+  if (v.tokens.empty() && !metadata.has("tokenizer.chat_template")) return {};
   JsonText out;
   out.begin_map();
   for (const auto& [key, name] : {std::pair("tokenizer.ggml.bos_token_id", "bos_token"),
@@ -47,7 +74,7 @@ std::string tokenizer_config_json(const Metadata& metadata) {
     if (const std::string_view token = v.token(metadata.integer(key)); !token.empty())
       out.key(name).string(token);
   out.key("add_bos_token").flag(adds_bos(metadata)).key("add_eos_token").flag(adds_eos(metadata));
-  if (chat_template) out.key("chat_template").string(*chat_template);
+  write_templates(out, metadata);
   return out.end_map().text();
 }
 

@@ -104,6 +104,20 @@ TEST(Detokenizer, GivesOneReplacementCharacterForABrokenTail) {
   EXPECT_EQ(*d->flush(), "");
 }
 
+// B013
+TEST(Detokenizer, GivesTheTextOfShownTokensBehindWhatWasHeld) {
+  FakeTokenizer tokenizer;
+  const auto d =
+      std::move(Detokenizer::open(table(), &tokenizer, DVT_DEC_SKIP_SPECIAL, {{300, "<tag>"}}))
+          .value();
+  EXPECT_EQ(*d->step('a'), "a");
+  EXPECT_EQ(*d->step(300), "<tag>");
+  EXPECT_EQ(*d->step(0xe4), "");
+  EXPECT_EQ(*d->step(300), "\xef\xbf\xbd<tag>") << "the character was cut short";
+  EXPECT_EQ(*d->step('b'), "b");
+  EXPECT_FALSE(d->step(301)) << "the tokenizer's own matter";
+}
+
 TEST(Detokenizer, ReportsWhatTheTokenizerReports) {
   FakeTokenizer tokenizer;
   const auto d = std::move(Detokenizer::open(table(), &tokenizer, 0)).value();

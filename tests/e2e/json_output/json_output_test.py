@@ -120,6 +120,11 @@ class JsonOutput(unittest.TestCase):
         text = program(["plugins", "inspect", "top_k"]).stdout.decode()
         self.assertRegex(text, r"parameters\n  top_k  integer  default 0  ")
 
+    def test_templates_and_conversations_are_json(self):
+        template = ROOT / "tests" / "data" / "chat" / "templates" / "qwen3.jinja"
+        self.assertTrue(self.json("template check", str(template), "--json")["supported"])
+        self.assertEqual(len(self.json("chat", "--json", *SMALL, *NOISE, stdin=TEXT.encode())["ids"]), 24)
+
     def test_measurements_are_json(self):
         path = os.path.join(self.folder, b"\xff\xe4\xb8")
         os.symlink(GOLDEN, path)

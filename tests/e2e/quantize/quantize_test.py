@@ -180,15 +180,19 @@ class Quantize(unittest.TestCase):
     def test_what_stands_beside_the_tensors_comes_along(self):
         source = self.folder / "source"
         shutil.copytree(DEMO, source)
-        extra = {"chat_template.jinja": "{{ messages[0].content }}", "merges.txt": "a b\n", "LICENSE": "take it\n"}
+        extra = {"chat_template.jinja": "{{ messages[0].content }}", "additional_chat_templates/rag.jinja": "r", "merges.txt": "a b\n",
+                 "LICENSE": "take it\n"}
+        (source / "additional_chat_templates").mkdir()
         for name, text in extra.items():
             (source / name).write_text(text)
         (source / "training.log").write_text("no part of a model")
         out, _ = self.quantize(source, "int8")
         names = {"config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json", "model.safetensors", *extra}
-        self.assertEqual({p.name for p in out.iterdir()}, names)
+        self.assertEqual({p.relative_to(out).as_posix() for p in out.rglob("*") if p.is_file()}, names)
         for name in names - {"model.safetensors"}:
             self.assertEqual((out / name).read_bytes(), (source / name).read_bytes(), name)
+
+        self.good("quantize", source, "-o", out, "--weights", "int8", "--force")
 
     def test_a_config_with_its_own_tokenizer_and_template_is_followed(self):
         (self.folder / "c.yaml").write_text(f"dovetail: 1\nmodel: {{path: {UNTIED}}}\nbackend: {{weights: int4}}\ntokenizer: {{path: {DEMO}}}\n"

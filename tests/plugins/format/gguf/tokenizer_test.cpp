@@ -236,6 +236,14 @@ TEST_F(GgufTest, TokenizerConfigHasTheTemplateAndTheTokensByName) {
   EXPECT_EQ(json_of(model_of("qwen3"), "tokenizer_config"), "");
 }
 
+TEST_F(GgufTest, TemplatesByNamesAreAList) {
+  GgufFile f = byte_level("qwen2");
+  f.string("tokenizer.chat_template", "plain").string("tokenizer.chat_template.tool_use", "tools");
+  EXPECT_TRUE(has(json_of(f, "tokenizer_config"),
+                  R"("chat_template":[{"name":"default","template":"plain"},)"
+                  R"({"name":"tool_use","template":"tools"}])"));
+}
+
 TEST_F(GgufTest, GenerationEndsAtEveryTokenThatEndsATurn) {
   GgufFile f = byte_level("qwen2");
   f.u32("tokenizer.ggml.eos_token_id", 3)
