@@ -20,7 +20,7 @@ ALL = ("qwen3_fp8", "qwen3_gptq", "qwen2_gptq_reordered", "llama_gptq8", "llama_
 IDS = ",".join(str(i * 7 % 160) for i in range(1, 40))
 FILE, UNSUPPORTED = 3, 4
 MIB = 1 << 20
-SLACK = 22 * MIB  # less than half of the FP8 matrices of the test that uses it: what is read and let go stays a while
+SLACK = 10 * MIB  # less than the FP8 matrices of the test that uses it
 
 
 def read(path):
@@ -158,7 +158,9 @@ class Quantized(unittest.TestCase):
                 plan = self.plan(folder, *options)
                 empty = peak("plan", folder, *options)
                 full = peak("logits", folder, "--ids", "1,2,3", "-o", self.folder / "logits.safetensors", *options)
-                self.assertLess(full - empty, plan["private_bytes"] + plan["mapped_bytes"] + SLACK)
+                # Of what the reference backend packs and unpacks again, a part that differs from run to run stays a while.
+                slack = 0.8 * n_bytes if "backend.plugin=reference" in options else SLACK
+                self.assertLess(full - empty, plan["private_bytes"] + plan["mapped_bytes"] + slack)
 
     def test_parts_may_lie_in_different_shards(self):
         want = self.logits(GOLDEN / "llama_awq")
