@@ -4,6 +4,7 @@
 
 #include "core/base/files.hpp"
 #include "core/base/json.hpp"
+#include "core/base/log.hpp"
 #include "core/cli/command.hpp"
 #include "core/cli/session.hpp"
 
@@ -77,7 +78,8 @@ Status inspect(const std::string& program, const InspectOptions& o) {
   for (const auto& [format, sum] : formats)
     row("", std::to_string(sum.first) + " of " + format + ", " + bytes_text(sum.second));
   if (!unused.empty())
-    row("not used", std::to_string(unused.size()) + " tensors, such as " + unused[0]->name);
+    row("not used",
+        std::to_string(unused.size()) + " tensors, such as " + printable(unused[0]->name));
   row("layers", std::to_string(model.n_layers()) + " of width " + std::to_string(model.d_model()));
   row("vocabulary",
       std::to_string(model.vocab_size()) + " rows, " +
@@ -88,7 +90,7 @@ Status inspect(const std::string& program, const InspectOptions& o) {
   row("chat template", !model.chat_templates().empty() ? "yes" : "no: prompts are continued");
   if (o.tensors)
     for (const TensorInfo& t : model.checkpoint().tensors())
-      text += "  " + t.name + "  " + t.stored_as() + "  " + shape_text(t.shape) + "  " +
+      text += "  " + printable(t.name) + "  " + t.stored_as() + "  " + shape_text(t.shape) + "  " +
               t.source->name() + "\n";
   if (o.graph) text += model.graph().dump();
   return print(text);

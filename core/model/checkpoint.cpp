@@ -4,6 +4,8 @@
 #include <cstring>
 #include <filesystem>
 
+#include "core/base/log.hpp"
+
 namespace dovetail::core {
 namespace {
 
@@ -31,7 +33,7 @@ uint64_t element_bytes(std::string_view format) {
 }
 
 Status bad_tensor(const TensorInfo& info, const std::string& what) {
-  return bad_format(info.source->name() + ": tensor \"" + info.name + "\" " + what);
+  return bad_format(info.source->name() + ": tensor \"" + printable(info.name) + "\" " + what);
 }
 
 std::string past_the_end(uint64_t end, const File& file) {
@@ -79,7 +81,7 @@ Result<TensorInfo> info_of(const dvt_tensor& t, const std::string& format_name) 
   }
   const File* file = HostScope::file_of(t.file);
   if (!file)
-    return internal_error("format \"" + format_name + "\" gave tensor \"" + info.name +
+    return internal_error("format \"" + format_name + "\" gave tensor \"" + printable(info.name) +
                           "\" without a file");
   info.source = file;
   info.offset = t.offset;
@@ -114,9 +116,13 @@ Result<TensorInfo> info_of(const dvt_tensor& t, const std::string& format_name) 
 std::optional<uint64_t> plain_bytes(std::string_view format, const std::vector<int64_t>& shape) {
   uint64_t n = element_bytes(format);
   if (n == 0) return std::nullopt;
-  for (int64_t d : shape)
-    if (d < 0 || __builtin_mul_overflow(n, static_cast<uint64_t>(d), &n)) return std::nullopt;
-  return n;
+  bool is_empty = false;
+  for (int64_t d : shape) {
+    is_empty |= d == 0;  // hides no overflow of the others
+    if (d < 0 || __builtin_mul_overflow(n, static_cast<uint64_t>(std::max<int64_t>(d, 1)), &n))
+      return std::nullopt;
+  }
+  return is_empty ? 0 : n;
 }
 
 void copy_rows(const TensorInfo& tensor, int64_t first, int64_t n, std::byte* out) {

@@ -54,16 +54,6 @@ void refuse(const File& file, const std::string& what) {
   throw Error(file.name() + ": " + what, DVT_EFORMAT);
 }
 
-std::string quote(std::string_view s) {
-  constexpr size_t kShown = 120;  // of a name from a damaged file
-  std::string out = "\"";
-  for (const char c : s.substr(0, kShown)) {
-    const bool is_plain = static_cast<unsigned char>(c) >= 0x20 && c != 0x7f;
-    out += is_plain ? c : '?';
-  }
-  return out + (s.size() > kShown ? "...\"" : "\"");
-}
-
 uint32_t load_u32(const char* p) {
   return load<uint32_t>(p);
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <dovetail/format.hpp>
+#include <dovetail/quote.hpp>
 
 #include <map>
 #include <optional>
@@ -33,8 +34,6 @@ std::string_view type_name(ValueType type);
 uint64_t value_bytes(ValueType type);
 
 [[noreturn]] void refuse(const File& file, const std::string& what);
-/// In quotes, and cut short if it is long.
-std::string quote(std::string_view s);
 
 /// Little-endian, at any address.
 uint32_t load_u32(const char* p);

@@ -1,11 +1,10 @@
 #include "tokenizer_document.hpp"
 
-#include <algorithm>
-#include <unordered_map>
 #include <unordered_set>
 
 #include "json_text.hpp"
 #include "pre_tokenizers.hpp"
+#include "sentencepiece_merges.hpp"
 
 namespace dovetail::gguf {
 namespace {
@@ -253,46 +252,6 @@ void write_byte_level(const Metadata& metadata, const Vocabulary& v, const Host&
 
 // ---------------------------------------------------------------- SentencePiece BPE
 
-struct Merge {
-  std::string_view left, right;
-  double score;
-  uint32_t left_id, right_id;
-};
-
-// All ways to make each token of two others. Those of the greatest score first, and of one token the ways by the
-// places of their parts; a longer left part goes before a shorter one, as transformers sorts them.
-std::vector<Merge> merges_by_score(const std::vector<std::string>& tokens, const Value& scores) {
-  std::unordered_map<std::string_view, uint32_t> ids;
-  for (size_t id = 0; id < tokens.size(); ++id)
-    if (!tokens[id].empty()) ids.emplace(tokens[id], static_cast<uint32_t>(id));
-  std::vector<Merge> merges;
-  for (size_t id = 0; id < tokens.size(); ++id) {
-    const std::string_view token = tokens[id];
-    const size_t first = merges.size();
-    for (size_t cut = 1; cut < token.size(); ++cut) {
-      if ((static_cast<uint8_t>(token[cut]) & 0xc0) == 0x80) continue;  // inside a character
-      const auto left = ids.find(token.substr(0, cut)), right = ids.find(token.substr(cut));
-      if (left == ids.end() || right == ids.end()) continue;
-      merges.push_back({left->first, right->first, number_at(scores, id).value_or(0), left->second,
-                        right->second});
-    }
-    std::sort(merges.begin() + static_cast<std::ptrdiff_t>(first), merges.end(),
-              [](const Merge& a, const Merge& b) {
-                return std::pair(a.left_id, a.right_id) < std::pair(b.left_id, b.right_id);
-              });
-  }
-  const auto n_chars = [](std::string_view s) {
-    return std::count_if(s.begin(), s.end(),
-                         [](char c) { return (static_cast<uint8_t>(c) & 0xc0) != 0x80; });
-  };
-  std::stable_sort(merges.begin(), merges.end(), [&](const Merge& a, const Merge& b) {
-    if (a.score != b.score) return a.score > b.score;
-    const auto left_a = n_chars(a.left), left_b = n_chars(b.left);
-    return left_a != left_b ? left_a > left_b : n_chars(a.right) > n_chars(b.right);
-  });
-  return merges;
-}
-
 void write_replace(std::string_view from, std::string_view to, JsonText& out) {
   out.begin_map()
       .key("type")
@@ -347,7 +306,7 @@ void write_sentencepiece(const Metadata& metadata, const Vocabulary& v, const Ho
   out.key("fuse_unk").flag(true).key("byte_fallback").flag(true).key("ignore_merges").flag(false);
   write_vocabulary(v, /*is_spm=*/true, host, metadata, out);
   out.key("merges").begin_list();
-  for (const Merge& m : merges_by_score(mergeable, *scores))
+  for (const Merge& m : merges_by_score(metadata, mergeable, *scores))
     out.begin_list().string(m.left).string(m.right).end_list();
   out.end_list().end_map();
 }

@@ -1,5 +1,7 @@
 #include "header.hpp"
 
+#include <dovetail/quote.hpp>
+
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
@@ -14,11 +16,6 @@ namespace {
 
 constexpr uint64_t kMaxHeader = 100'000'000;  // the format's own limit
 constexpr uint64_t kLengthBytes = 8;
-
-std::string quote(std::string_view s) {
-  constexpr size_t kShown = 120;  // of a name from a damaged file
-  return "\"" + std::string(s.substr(0, kShown)) + (s.size() > kShown ? "...\"" : "\"");
-}
 
 // The keys of a JSON map that may be damaged, as they are spelled, until one comes twice.
 std::string find_duplicate_key(std::string_view json) {
@@ -54,8 +51,11 @@ class Header {
                                             to_abi(source), &handle_);
     if (code == DVT_OK) return;
     if (const std::string twice = find_duplicate_key(text);
-        !twice.empty() && twice != "__metadata__")
-      refuse(file, "has duplicate tensor `" + twice + "`, expected each name once");
+        !twice.empty() && twice != "__metadata__") {
+      std::string name = quote(twice);
+      name.front() = name.back() = '`';
+      refuse(file, "has duplicate tensor " + name + ", expected each name once");
+    }
     call.check(code);
   }
   ~Header() {
@@ -97,14 +97,17 @@ std::vector<int64_t> shape_of(const File& file, std::string_view tensor, Doc val
   return shape;
 }
 
-// Elements times element size, checked before each multiplication.
+// Elements times element size, checked before each multiplication; a zero hides no overflow, wherever it stands.
 uint64_t bytes_of(const File& file, std::string_view tensor, const std::vector<int64_t>& shape,
                   uint64_t element_bytes) {
   uint64_t n = element_bytes;
-  for (int64_t d : shape)
-    if (__builtin_mul_overflow(n, static_cast<uint64_t>(d), &n))
+  bool is_empty = false;
+  for (int64_t d : shape) {
+    is_empty |= d == 0;
+    if (__builtin_mul_overflow(n, static_cast<uint64_t>(std::max<int64_t>(d, 1)), &n))
       refuse(file, tensor, "has a shape whose size overflows 64 bits");
-  return n;
+  }
+  return is_empty ? 0 : n;
 }
 
 uint64_t offset_of(const File& file, std::string_view tensor, Doc value) {

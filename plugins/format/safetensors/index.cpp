@@ -2,6 +2,8 @@
 // lead out of the folder.
 #include "index.hpp"
 
+#include <dovetail/quote.hpp>
+
 #include "header.hpp"
 
 namespace dovetail::safetensors {
@@ -32,6 +34,12 @@ class OwnCall {
   std::string message_;
 };
 
+// A file's name as it is, or in quotes if there is anything odd about it.
+std::string shown(const std::string& name) {
+  std::string quoted = quote(name);
+  return quoted.substr(1, quoted.size() - 2) == name ? name : quoted;
+}
+
 // The shard, or an empty File if it is not there.
 File open_shard(const FormatOpen& in, std::string_view tensor, Doc shard, Call call) {
   const dvt_host_v1* host = in.host.table();
@@ -41,7 +49,7 @@ File open_shard(const FormatOpen& in, std::string_view tensor, Doc shard, Call c
       host->dir_open(host->self, own.frame(), in.dir.handle(), to_abi(shard.as_string()), &handle);
   if (code == DVT_EIO && !in.dir.has(shard.as_string())) return {};
   if (code != DVT_OK)
-    throw Error("shard of tensor \"" + std::string(tensor) + "\": " + own.message(),
+    throw Error("shard of tensor " + quote(tensor) + ": " + own.message(),
                 code == DVT_EINVAL ? DVT_EFORMAT : code,  // the index is at fault, not the request
                 shard.where());
   return {in.host, handle};
@@ -69,14 +77,14 @@ Index read_index(const FormatOpen& in, std::string_view name, Call call) {
   for (uint64_t i = 0; i < map.size(); ++i) {
     const auto [tensor, shard] = map.entry(i);
     if (!shard.is_string())
-      throw Error("tensor \"" + std::string(tensor) + "\" is in " + describe(shard) +
-                      ", expected a file name",
-                  DVT_EFORMAT, shard.where());
+      throw Error(
+          "tensor " + quote(tensor) + " is in " + describe(shard) + ", expected a file name",
+          DVT_EFORMAT, shard.where());
     const auto [at, is_new] = known.emplace(shard.as_string(), index.shards.size());
     if (is_new) {
       index.shards.push_back({std::string(at->first), open_shard(in, tensor, shard, call), {}});
       if (!index.shards.back().file && n_missing++ < 5)
-        missing += (n_missing > 1 ? ", " : "") + index.shards.back().name;
+        missing += (n_missing > 1 ? ", " : "") + shown(index.shards.back().name);
     }
     index.shards[at->second].tensors.emplace_back(tensor);
     index.shard_of.emplace(tensor, at->first);

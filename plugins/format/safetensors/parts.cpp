@@ -1,5 +1,7 @@
 #include "parts.hpp"
 
+#include <dovetail/quote.hpp>
+
 #include <map>
 #include <set>
 #include <string_view>
@@ -51,7 +53,7 @@ class Gatherer {
     if (!found && !other.empty()) found = find(other);
     if (!found)
       refuse(beside.file, beside.entry.name,
-             "has no \"" + name + "\" beside it, which its numbers need; download incomplete?");
+             "has no " + quote(name) + " beside it, which its numbers need; download incomplete?");
     used_.insert(found);
     return *found;
   }

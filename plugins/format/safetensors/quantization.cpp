@@ -2,6 +2,8 @@
 // AutoGPTQ, GPTQModel, AutoAWQ and compressed-tensors write.
 #include "quantization.hpp"
 
+#include <dovetail/quote.hpp>
+
 #include <algorithm>
 #include <string>
 
@@ -74,7 +76,7 @@ Quantization read_fp8(Doc q) {
   out.method = Quantization::Method::kFp8;
   const std::string format = text_or(q, "fmt", "e4m3");
   if (format != "e4m3" && format != "float8_e4m3fn")
-    refuse(q["fmt"], quoted("fmt") + " is \"" + format + "\", this reader knows e4m3",
+    refuse(q["fmt"], quoted("fmt") + " is " + quote(format) + ", this reader knows e4m3",
            DVT_EUNSUPPORTED);
   read_block(q["weight_block_size"], "weight_block_size", out);
   return out;
@@ -87,8 +89,8 @@ Quantization read_compressed_tensors(Doc q) {
   const std::string format = text_or(q, "format", "");
   if (format != "float-quantized")
     refuse(q["format"].is_null() ? q : q["format"],
-           quoted("format") + " is \"" + format +
-               "\", of compressed-tensors this reader knows \"float-quantized\" (fp8)",
+           quoted("format") + " is " + quote(format) +
+               ", of compressed-tensors this reader knows \"float-quantized\" (fp8)",
            DVT_EUNSUPPORTED);
   const Doc groups = q["config_groups"];
   for (uint64_t i = 0; i < groups.size(); ++i)
@@ -106,20 +108,21 @@ Quantization read_gptq(Doc q) {
   const std::string format = text_or(q, "checkpoint_format", "gptq");
   if ((format != "gptq" && format != "gptq_v2") || flag_or(q, "is_marlin_format", false))
     refuse(q["checkpoint_format"].is_null() ? q : q["checkpoint_format"],
-           quoted("checkpoint_format") + " is \"" + (format == "gptq" ? "marlin" : format) +
-               "\", this reader knows gptq and gptq_v2",
+           quoted("checkpoint_format") + " is " + quote(format == "gptq" ? "marlin" : format) +
+               ", this reader knows gptq and gptq_v2",
            DVT_EUNSUPPORTED);
   out.zero_is_one_less = format == "gptq";
   if (const std::string type = text_or(q, "pack_dtype", "int32"); type != "int32")
-    refuse(q["pack_dtype"], quoted("pack_dtype") + " is \"" + type + "\", this reader knows int32",
+    refuse(q["pack_dtype"],
+           quoted("pack_dtype") + " is " + quote(type) + ", this reader knows int32",
            DVT_EUNSUPPORTED);
   const Doc dynamic = q["dynamic"];
   for (uint64_t i = 0; i < dynamic.size(); ++i)
     if (const auto [pattern, values] = dynamic.entry(i);
         !pattern.starts_with("-:") && values.size() > 0)
       refuse(values,
-             quoted("dynamic") + " gives modules \"" + std::string(pattern) +
-                 "\" settings of their own, this reader knows one for all",
+             quoted("dynamic") + " gives modules " + quote(pattern) +
+                 " settings of their own, this reader knows one for all",
              DVT_EUNSUPPORTED);
   return out;
 }
@@ -130,7 +133,7 @@ Quantization read_awq(Doc q) {
   read_bits(q, first_of(q, "bits", "w_bit"), "4", 4, out);
   read_group(q, first_of(q, "group_size", "q_group_size"), out);
   if (const std::string version = text_or(q, "version", "gemm"); version != "gemm")
-    refuse(q["version"], quoted("version") + " is \"" + version + "\", this reader knows gemm",
+    refuse(q["version"], quoted("version") + " is " + quote(version) + ", this reader knows gemm",
            DVT_EUNSUPPORTED);
   return out;
 }
@@ -150,7 +153,7 @@ Quantization read_quantization(Doc config) {
   if (method == "compressed-tensors") return read_compressed_tensors(q);
   refuse(q["quant_method"].is_null() ? q : q["quant_method"],
          quoted("quant_method") + " is " +
-             (method.empty() ? std::string("missing") : "\"" + method + "\"") +
+             (method.empty() ? std::string("missing") : quote(method)) +
              ", this reader knows fp8, gptq, awq and the fp8 of compressed-tensors; use a model "
              "quantised so, or the original with backend.weights",
          DVT_EUNSUPPORTED);

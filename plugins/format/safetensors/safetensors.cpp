@@ -3,6 +3,7 @@
 // Matrices that a quantiser has put into several tensors become one each: docs/safetensors.md.
 // Source: the safetensors format description (github.com/huggingface/safetensors).
 #include <dovetail/format.hpp>
+#include <dovetail/quote.hpp>
 
 #include <algorithm>
 #include <deque>
@@ -158,22 +159,23 @@ class Safetensors {
     if (n_unlisted > 0)
       in_.host.log(DVT_LOG_WARN, "",
                    std::to_string(n_unlisted) + (n_unlisted == 1 ? " tensor is" : " tensors are") +
-                       " in the shards but not in " + index.file + ", such as \"" + unlisted +
-                       "\"; they are not used");
+                       " in the shards but not in " + index.file + ", such as " + quote(unlisted) +
+                       "; they are not used");
   }
 
   [[noreturn]] static void refuse_absent(
       const std::string& index, const std::string& tensor, const std::string& shard,
       const std::map<std::string, std::string, std::less<>>& elsewhere) {
     const std::string says =
-        index + ": says that tensor \"" + tensor + "\" is in " + shard + ", but ";
+        index + ": says that tensor " + quote(tensor) + " is in " + quote(shard) + ", but ";
     const auto other = elsewhere.find(tensor);
     if (other != elsewhere.end())
-      throw Error(
-          says + "it is in " + other->second + "; the mapping is wrong: download the index again",
-          DVT_EFORMAT);
-    throw Error(says + "no shard has it; " + shard + " is stale or damaged: download it again",
-                DVT_EFORMAT);
+      throw Error(says + "it is in " + quote(other->second) +
+                      "; the mapping is wrong: download the index again",
+                  DVT_EFORMAT);
+    throw Error(
+        says + "no shard has it; " + quote(shard) + " is stale or damaged: download it again",
+        DVT_EFORMAT);
   }
 
   FormatOpen in_;

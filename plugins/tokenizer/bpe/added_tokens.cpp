@@ -100,7 +100,7 @@ AddedTokens AddedTokens::from_json(const JsonView& list, const std::string& path
     const uint64_t id = known != kNoId ? known : next_id;
     if (file_id < 0 || static_cast<uint64_t>(file_id) != id) {
       added.warnings_.push_back(
-          at + ": \"" + content + "\" has id " + std::to_string(file_id) +
+          at + ": " + quote(content) + " has id " + std::to_string(file_id) +
           " in the file but gets " + std::to_string(id) +
           (known != kNoId ? ", its id in model.vocab" : ", the next free id"));
     }

@@ -24,6 +24,7 @@ class Alignment {
   void add(uint64_t new_begin, uint64_t new_end, uint64_t old_begin, uint64_t old_end) {
     edits_.push_back({new_begin, new_end, old_begin, old_end});
   }
+  uint64_t n_bytes() const { return edits_.size() * sizeof(Edit); }
   bool is_identity() const { return edits_.empty() && below_ == nullptr && origin_ == 0; }
 
   /// The caller's byte for output position `pos`. Never falls as pos grows; a position inside a

@@ -11,7 +11,7 @@
 
 namespace dovetail::bpe {
 
-enum class Merger { kAuto, kQuadratic, kHeap };
+enum class Merger { kAuto, kQuadratic, kLinear };
 
 class BpeModel : public Model {
  public:
@@ -40,7 +40,7 @@ class BpeModel : public Model {
   void add_unknown(std::string_view looked_up, uint32_t begin, uint32_t end,
                    ModelScratch* scratch) const;
   void merge_quadratic(ModelScratch* scratch) const;
-  void merge_with_heap(ModelScratch* scratch) const;
+  void merge_linear(ModelScratch* scratch) const;
   uint32_t find_piece(std::string_view piece, ModelScratch* scratch) const;
 
   void find_cuts();

@@ -11,10 +11,6 @@
 namespace dovetail::bpe {
 namespace {
 
-std::string quote(std::string_view s) {
-  return "\"" + std::string(s) + "\"";
-}
-
 // The two tokens of a merge: "a b" or ["a", "b"].
 template <class Refuse>
 std::pair<std::string_view, std::string_view> tokens_of(const JsonView& merge,

@@ -33,8 +33,13 @@ class BpeTokenizer {
     translated(file_of(in.definition) + ": ", [&] {
       tokenizer_ = std::make_unique<Tokenizer>(JsonView(&source, in.definition.handle()));
     });
-    for (const std::string& warning : tokenizer_->added_tokens().warnings()) {
-      in.host.log(DVT_LOG_WARN, "tokenizer/bpe", warning);
+    const std::vector<std::string>& warnings = tokenizer_->added_tokens().warnings();
+    constexpr size_t kShown = 3;  // a file that is wrong in one is mostly wrong in many
+    for (size_t i = 0; i < std::min(kShown, warnings.size()); ++i) {
+      const size_t n_more = i + 1 == kShown ? warnings.size() - kShown : 0;
+      in.host.log(
+          DVT_LOG_WARN, "tokenizer/bpe",
+          warnings[i] + (n_more > 0 ? "; so have " + std::to_string(n_more) + " more" : ""));
     }
   }
 
@@ -74,7 +79,7 @@ class BpeTokenizer {
 
   uint32_t find(std::string_view content) const {
     const uint32_t id = tokenizer_->find(content);
-    if (id == kNoId) throw dovetail::Error("no token is exactly \"" + std::string(content) + "\"");
+    if (id == kNoId) throw dovetail::Error("no token is exactly " + quote(content));
     return id;
   }
 
@@ -111,8 +116,7 @@ TrainOptions train_options(const dvt_train_options& in) {
   if (in.pattern.n > 0) options.pattern = to_view(in.pattern);
   const std::string_view normalizer = to_view(in.normalizer);
   if (!normalizer.empty() && normalizer != "nfc" && normalizer != "none") {
-    throw dovetail::Error("the normalizer is \"" + std::string(normalizer) +
-                          "\", expected nfc or none");
+    throw dovetail::Error("the normalizer is " + quote(normalizer) + ", expected nfc or none");
   }
   options.nfc = normalizer != "none";
   for (uint64_t i = 0; i < in.n_special_tokens; ++i) {

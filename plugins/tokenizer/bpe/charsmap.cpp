@@ -82,6 +82,9 @@ Charsmap::Charsmap(std::string_view base64, const std::string& path) {
   for (size_t pos = 4; pos < 4 + trie_len; pos += 4) units_.push_back(read_u32(blob, pos));
   pool_ = blob.substr(4 + trie_len);
   pool_.push_back('\0');
+  if (const size_t ok = valid_utf8_prefix(pool_); ok != pool_.size()) {
+    fail_format(path + " is damaged: its texts are not valid UTF-8 at byte " + std::to_string(ok));
+  }
   for (uint32_t byte = 1; byte < 256; ++byte) {
     const uint64_t node = uint64_t{offset_of(units_[0])} ^ byte;
     starts_[byte] = node < units_.size() && label_of(units_[node]) == byte;
@@ -99,14 +102,16 @@ std::optional<std::string_view> Charsmap::find(std::string_view key) const {
     node ^= offset_of(unit);
     if (!has_leaf(unit)) continue;
     const uint32_t begin = node < units_.size() ? units_[node] & 0x7FFFFFFFu : UINT32_MAX;
-    if (begin >= pool_.size()) break;
+    const bool is_text =
+        begin < pool_.size() && (static_cast<uint8_t>(pool_[begin]) & 0xC0) != 0x80;
+    if (!is_text) break;
     return std::string_view(pool_.data() + begin);
   }
   return std::nullopt;
 }
 
-bool Charsmap::rewrite(std::string_view text, std::string* out, Alignment* alignment) const {
-  Rewrite result(text, out, alignment);
+bool Charsmap::rewrite(std::string_view text, Layer* layer) const {
+  Rewrite result(text, layer);
   for (size_t pos = 0; pos < text.size();) {
     const auto byte = [&](size_t at) { return static_cast<uint8_t>(text[at]); };
     // Between two ASCII characters there is a border, save inside CR LF.

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "alignment.hpp"
+#include "mapped_text.hpp"
 
 namespace dovetail::bpe {
 
@@ -22,8 +22,8 @@ class Charsmap {
 
   /// Rewrites `text` (valid UTF-8) as the reference does: by extended grapheme clusters, each as a
   /// whole when it is shorter than six bytes and the map has it, else by its code points.
-  /// Returns false when nothing changes, and leaves `out` and `alignment` as they were.
-  bool rewrite(std::string_view text, std::string* out, Alignment* alignment) const;
+  /// Returns false when nothing changes, and leaves `layer` as it was.
+  bool rewrite(std::string_view text, Layer* layer) const;
 
   /// What the map puts for `key`: the entry of the shortest key that `key` starts with.
   std::optional<std::string_view> find(std::string_view key) const;

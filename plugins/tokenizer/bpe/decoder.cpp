@@ -19,10 +19,11 @@ Decoder Decoder::from_json(const JsonView& section, const std::string& path,
   uint32_t n_ids = vocabulary.n_ids();
   for (const AddedToken& t : added.all()) n_ids = std::max(n_ids, t.id + 1);
   d.tokens_.resize(n_ids);
+  uint32_t max_token_bytes = 0;
   for (uint32_t id = 0; id < n_ids; ++id) {
     const AddedToken* token = added.find_id(id);
-    const auto content =
-        token != nullptr ? std::optional<std::string_view>(token->searched) : vocabulary.content(id);
+    const auto content = token != nullptr ? std::optional<std::string_view>(token->searched)
+                                          : vocabulary.content(id);
     if (!content) continue;
     Entry& e = d.tokens_[id];
     e.exists = true;
@@ -31,8 +32,9 @@ Decoder Decoder::from_json(const JsonView& section, const std::string& path,
     e.begin = d.text_.size();
     if (!d.byte_level_ || !append_bytes(*content, &d.text_)) d.text_.append(*content);
     e.len = static_cast<uint32_t>(d.text_.size() - e.begin);
-    d.max_token_bytes_ = std::max(d.max_token_bytes_, e.len);
+    max_token_bytes = std::max(max_token_bytes, e.len);
   }
+  d.max_step_bytes_ = d.steps_.max_bytes(max_token_bytes);
   return d;
 }
 
@@ -57,10 +59,6 @@ std::string Decoder::piece(uint32_t id) const {
   const size_t n_before = text_of({"a"}).size(), n_around = text_of({"a", "b"}).size();
   const std::string text = text_of({"a", stored(id), "b"});
   return text.size() < n_around ? "" : text.substr(n_before, text.size() - n_around);
-}
-
-uint64_t Decoder::max_step_bytes() const {
-  return steps_.max_bytes(max_token_bytes_);
 }
 
 std::string Decoder::decode(std::span<const uint32_t> ids, bool skip_special) const {

@@ -29,7 +29,7 @@ class Decoder {
   /// unknown id.
   std::string piece(uint32_t id) const;
   /// Most that one step or the flush of a stream gives.
-  uint64_t max_step_bytes() const;
+  uint64_t max_step_bytes() const { return max_step_bytes_; }
 
   /// The text of `ids`. Unknown ids give nothing; each maximal broken part of UTF-8 one U+FFFD.
   std::string decode(std::span<const uint32_t> ids, bool skip_special) const;
@@ -53,7 +53,7 @@ class Decoder {
   bool spaced_ = false;      // no decoder: a space between tokens
   std::string text_;
   std::vector<Entry> tokens_;  // by id
-  uint32_t max_token_bytes_ = 0;
+  uint64_t max_step_bytes_ = 0;
 };
 
 /// Text as it becomes complete. The steps and the flush joined equal decode() of all ids; no part

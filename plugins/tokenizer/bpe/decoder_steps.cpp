@@ -17,15 +17,23 @@ using State = DecoderStep::State;
 using Next = DecoderStep::Next;
 
 constexpr int kMaxDepth = 16;
+constexpr size_t kMaxSteps = 256;
+// Of what a token may become: a stream has room for it.
+constexpr uint64_t kMaxTokenBytes = uint64_t{64} << 20;
 // A longer run of byte tokens is decided in parts, which bounds what a stream holds back.
 constexpr size_t kMaxByteRun = 4096;
 
 void replace_all(std::string* text, std::string_view pattern, std::string_view by) {
   if (pattern.empty()) return;
-  for (size_t pos = text->find(pattern); pos != std::string::npos;
-       pos = text->find(pattern, pos + by.size())) {
-    text->replace(pos, pattern.size(), by);
+  size_t pos = text->find(pattern);
+  if (pos == std::string::npos) return;
+  std::string out;
+  size_t done = 0;
+  for (; pos != std::string::npos; pos = text->find(pattern, done)) {
+    out.append(*text, done, pos - done).append(by);
+    done = pos + pattern.size();
   }
+  *text = out.append(*text, done);
 }
 
 // The clean-up that WordPiece and CTC may ask for, in this order.
@@ -80,9 +88,8 @@ class ReplaceStep : public WholeTokenStep {
     if (count->regex == nullptr && !replacer_.is_literal()) {
       count->regex = std::make_unique<RegexScratch>();
     }
-    std::string out;
-    Alignment ignored;
-    put_whole(next, replacer_.rewrite(token, count->regex.get(), &out, &ignored) ? out : token);
+    Layer layer;
+    put_whole(next, replacer_.rewrite(token, count->regex.get(), &layer) ? layer.text : token);
   }
   Replacer replacer_;
 };
@@ -376,6 +383,10 @@ DecoderSteps DecoderSteps::from_json(const JsonView& section, const std::string&
 
 void DecoderSteps::read(const JsonView& section, const std::string& path, int depth) {
   if (depth > kMaxDepth) fail_format(path + " is nested too deep");
+  if (steps_.size() > kMaxSteps) {
+    fail_unsupported(path + " is step " + std::to_string(steps_.size() + 1) + ", at most " +
+                     std::to_string(kMaxSteps) + " are supported");
+  }
   const std::string_view type = section.get_string("type", path);
   if (type == "Sequence") {
     const JsonView list = section.get_list("decoders", path);
@@ -400,14 +411,20 @@ void DecoderSteps::read(const JsonView& section, const std::string& path, int de
     }
     steps_.push_back(std::move(step));
   } else {
-    fail_unsupported(path + ".type is \"" + std::string(type) +
-                     "\", which is not supported (supported: ByteLevel, ByteFallback, Fuse, "
+    fail_unsupported(path + ".type is " + quote(type) +
+                     ", which is not supported (supported: ByteLevel, ByteFallback, Fuse, "
                      "Metaspace, Replace, Strip, WordPiece, BPEDecoder, CTC, Sequence)");
   }
 }
 
 uint64_t DecoderSteps::max_bytes(uint64_t token_bytes) const {
-  for (const auto& step : steps_) token_bytes = step->max_bytes(token_bytes);
+  for (const auto& step : steps_) {
+    token_bytes = step->max_bytes(token_bytes);
+    if (token_bytes > kMaxTokenBytes) {
+      fail_unsupported("decoder: a token may become a text of " + std::to_string(token_bytes) +
+                       " bytes, at most " + std::to_string(kMaxTokenBytes) + " are supported");
+    }
+  }
   return token_bytes;
 }
 

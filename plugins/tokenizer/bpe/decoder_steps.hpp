@@ -61,6 +61,8 @@ class DecoderSteps {
   ///         text before the last token.
   static DecoderSteps from_json(const JsonView& section, const std::string& path);
 
+  /// Most bytes that a token of so many becomes.
+  /// errors  kUnsupported: more than there is room for.
   uint64_t max_bytes(uint64_t token_bytes) const;
 
   class Stream {

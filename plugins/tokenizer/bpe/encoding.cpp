@@ -24,7 +24,7 @@ bool read_is_left(const JsonView& section, const std::string& path) {
   const std::string_view direction = section.get_string_or_empty("direction", path);
   if (direction == "Left") return true;
   if (direction.empty() || direction == "Right") return false;
-  fail_format(path + ".direction is \"" + std::string(direction) + "\", expected Left or Right");
+  fail_format(path + ".direction is " + quote(direction) + ", expected Left or Right");
 }
 
 // Parts of at most max_len tokens that share `stride` with their neighbours; the first is what stays.
@@ -71,8 +71,8 @@ EncodingRules EncodingRules::from_json(const JsonView& definition) {
     const std::string_view strategy = t.get_string_or_empty("strategy", path);
     if (!strategy.empty() && strategy != "LongestFirst" && strategy != "OnlyFirst" &&
         strategy != "OnlySecond") {
-      fail_format(path + ".strategy is \"" + std::string(strategy) +
-                  "\", expected LongestFirst, OnlyFirst or OnlySecond");
+      fail_format(path + ".strategy is " + quote(strategy) +
+                  ", expected LongestFirst, OnlyFirst or OnlySecond");
     }
     rules.truncation_ = {strategy == "OnlyFirst"    ? Strategy::kOnlyFirst
                          : strategy == "OnlySecond" ? Strategy::kOnlySecond
@@ -86,8 +86,8 @@ EncodingRules EncodingRules::from_json(const JsonView& definition) {
     if (const JsonView strategy = p.find("strategy"); strategy.is_map()) {
       padding.fixed_len = read_count(strategy, "Fixed", 0, path + ".strategy");
     } else if (p.get_string("strategy", path) != "BatchLongest") {
-      fail_format(path + ".strategy is \"" + std::string(strategy.as_string()) +
-                  "\", expected BatchLongest or {\"Fixed\": n}");
+      fail_format(path + ".strategy is " + quote(strategy.as_string()) +
+                  ", expected BatchLongest or {\"Fixed\": n}");
     }
     if (!p.find("pad_to_multiple_of").is_null()) {
       padding.multiple_of = std::max<uint64_t>(1, read_count(p, "pad_to_multiple_of", 0, path));

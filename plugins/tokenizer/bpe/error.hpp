@@ -4,6 +4,8 @@
 // the tokenizer knows about the interface.
 #pragma once
 
+#include <dovetail/quote.hpp>
+
 #include <stdexcept>
 #include <string>
 

@@ -34,8 +34,8 @@ std::unique_ptr<Model> Model::from_json(const JsonView& section, const std::stri
   if (type == "Unigram") return std::make_unique<UnigramModel>(section, path);
   if (type == "WordPiece") return std::make_unique<WordPieceModel>(section, path);
   if (type == "WordLevel") return std::make_unique<WordLevelModel>(section, path);
-  fail_unsupported(path + ".type is \"" + std::string(type) +
-                   "\", which is not supported (supported: BPE, Unigram, WordPiece, WordLevel)");
+  fail_unsupported(path + ".type is " + quote(type) +
+                   ", which is not supported (supported: BPE, Unigram, WordPiece, WordLevel)");
 }
 
 }  // namespace dovetail::bpe

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "json_view.hpp"
+#include "rank_queue.hpp"
 #include "split_scanner.hpp"
 #include "vocabulary.hpp"
 #include "word_cache.hpp"
@@ -30,7 +31,8 @@ struct Work {
   uint64_t pieces = 0;
   uint64_t cache_hits = 0;
   uint64_t pair_lookups = 0;
-  uint64_t steps = 0;  // symbols looked at by the quadratic merger, heap moves by the other
+  uint64_t late = 0;   // places that the queue kept in its heap
+  uint64_t steps = 0;  // symbols looked at by the quadratic merger, moves in the queue by the other
 };
 
 /// What one thread needs to encode pieces; one model's at a time.
@@ -47,9 +49,9 @@ struct ModelScratch {
   };
   WordCache cache;
   std::vector<Symbol> symbols;
-  std::vector<uint32_t> ids, begins, ends, ranks;  // of symbols, in the quadratic merger
-  std::vector<uint32_t> previous, next;
-  std::vector<uint64_t> heap;
+  std::vector<uint32_t> ids, begins, ends, ranks;  // of symbols, in the quadratic merger; of a path
+  std::vector<LinkedSymbol> linked;                // of a long piece
+  RankQueue queue;
   std::vector<Piece> pieces;  // cut finer than the pre-tokenizer did
   std::vector<BestPath> paths;
   std::string text;

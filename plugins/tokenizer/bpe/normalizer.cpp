@@ -18,6 +18,7 @@ namespace {
 using Step = Normalizer::Step;
 
 constexpr int kMaxDepth = 16;
+constexpr size_t kMaxSteps = 256;
 
 // A step that looks at each character alone. fn(code point, &by) says whether the character gives
 // way to what it put into `by`, which is empty before.
@@ -27,7 +28,7 @@ class CharStep : public Step {
  public:
   explicit CharStep(CharFn* fn) : fn_(fn) {}
   bool rewrite(std::string_view text, Layer* layer, RegexScratch*) const override {
-    Rewrite result(text, &layer->text, &layer->alignment);
+    Rewrite result(text, layer);
     std::string by;
     for (size_t pos = 0; pos < text.size();) {
       const auto* p = reinterpret_cast<const uint8_t*>(text.data()) + pos;
@@ -88,7 +89,7 @@ class FormStep : public Step {
  public:
   explicit FormStep(UnicodeForm form) : form_(form) {}
   bool rewrite(std::string_view text, Layer* layer, RegexScratch*) const override {
-    return to_form(form_, text, &layer->text, &layer->alignment);
+    return to_form(form_, text, layer);
   }
 
  private:
@@ -109,7 +110,7 @@ class StripStep : public Step {
     while (right_ && end > begin && is_space(previous_char(text, end))) {
       end = previous_char(text, end);
     }
-    Rewrite result(text, &layer->text, &layer->alignment);
+    Rewrite result(text, layer);
     result.replace(0, begin, "");
     result.replace(end, text.size(), "");
     return result.finish();
@@ -123,7 +124,7 @@ class PrependStep : public Step {
  public:
   explicit PrependStep(std::string_view prefix) : prefix_(prefix) {}
   bool rewrite(std::string_view text, Layer* layer, RegexScratch*) const override {
-    Rewrite result(text, &layer->text, &layer->alignment);
+    Rewrite result(text, layer);
     if (!text.empty()) result.replace(0, 0, prefix_);
     return result.finish();
   }
@@ -136,7 +137,7 @@ class ReplaceStep : public Step {
  public:
   explicit ReplaceStep(Replacer replacer) : replacer_(std::move(replacer)) {}
   bool rewrite(std::string_view text, Layer* layer, RegexScratch* scratch) const override {
-    return replacer_.rewrite(text, scratch, &layer->text, &layer->alignment);
+    return replacer_.rewrite(text, scratch, layer);
   }
 
  private:
@@ -147,7 +148,7 @@ class CharsmapStep : public Step {
  public:
   explicit CharsmapStep(Charsmap map) : map_(std::move(map)) {}
   bool rewrite(std::string_view text, Layer* layer, RegexScratch*) const override {
-    return map_.rewrite(text, &layer->text, &layer->alignment);
+    return map_.rewrite(text, layer);
   }
 
  private:
@@ -157,7 +158,7 @@ class CharsmapStep : public Step {
 class ByteSymbolsStep : public Step {
  public:
   bool rewrite(std::string_view text, Layer* layer, RegexScratch*) const override {
-    Rewrite result(text, &layer->text, &layer->alignment);
+    Rewrite result(text, layer);
     replace_by_symbols(text, 0, text.size(), &result);
     return result.finish();
   }
@@ -208,8 +209,8 @@ std::unique_ptr<Step> read_step(std::string_view type, const JsonView& section,
     return std::make_unique<CharsmapStep>(
         Charsmap(section.get_string("precompiled_charsmap", path), path + ".precompiled_charsmap"));
   }
-  fail_unsupported(path + ".type is \"" + std::string(type) +
-                   "\", which is not supported (supported: NFC, NFD, NFKC, NFKD, Lowercase, Strip, "
+  fail_unsupported(path + ".type is " + quote(type) +
+                   ", which is not supported (supported: NFC, NFD, NFKC, NFKD, Lowercase, Strip, "
                    "StripAccents, Replace, Prepend, Nmt, Precompiled, BertNormalizer, ByteLevel, "
                    "Sequence)");
 }
@@ -229,6 +230,10 @@ Normalizer Normalizer::from_json(const JsonView& section, const std::string& pat
 
 void Normalizer::read(const JsonView& section, const std::string& path, int depth) {
   if (depth > kMaxDepth) fail_format(path + " is nested too deep");
+  if (steps_.size() > kMaxSteps) {
+    fail_unsupported(path + " is step " + std::to_string(steps_.size() + 1) + ", at most " +
+                     std::to_string(kMaxSteps) + " are supported");
+  }
   const std::string_view type = section.get_string("type", path);
   if (type == "BertNormalizer") return read_bert(section, path, &steps_);
   if (type != "Sequence") {

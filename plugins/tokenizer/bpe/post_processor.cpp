@@ -50,7 +50,7 @@ Template read_template(const JsonView& section, const char* key, const std::stri
     }
     const std::string_view name = sequence.get_string("id", at + ".Sequence");
     if (name != "A" && name != "B") {
-      fail_format(at + ".Sequence.id is \"" + std::string(name) + "\", expected A or B");
+      fail_format(at + ".Sequence.id is " + quote(name) + ", expected A or B");
     }
     out.push_back({name == "A" ? Kind::kText : Kind::kPair, read_type(sequence, at + ".Sequence")});
   }
@@ -120,8 +120,8 @@ void read_section(const JsonView& section, const std::string& path, int depth, P
     return;
   }
   fail_unsupported(
-      path + ".type is \"" + std::string(type) +
-      "\", which is not supported (supported: ByteLevel, TemplateProcessing, BertProcessing, "
+      path + ".type is " + quote(type) +
+      ", which is not supported (supported: ByteLevel, TemplateProcessing, BertProcessing, "
       "RobertaProcessing, Sequence)");
 }
 

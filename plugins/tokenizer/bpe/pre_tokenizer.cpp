@@ -16,6 +16,7 @@ using State = PreTokenizer::State;
 using Step = PreTokenizer::Step;
 
 constexpr int kMaxDepth = 16;
+constexpr size_t kMaxSteps = 256;
 
 uint32_t code_point_at(std::string_view text, size_t pos) {
   return decode_valid(reinterpret_cast<const uint8_t*>(text.data()) + pos);
@@ -94,8 +95,8 @@ SplitBehavior read_behavior(std::string_view name, const std::string& path) {
   if (name == "MergedWithPrevious") return SplitBehavior::kMergedWithPrevious;
   if (name == "MergedWithNext") return SplitBehavior::kMergedWithNext;
   if (name == "Contiguous") return SplitBehavior::kContiguous;
-  fail_format(path + ".behavior is \"" + std::string(name) +
-              "\", expected Removed, Isolated, MergedWithPrevious, MergedWithNext or Contiguous");
+  fail_format(path + ".behavior is " + quote(name) +
+              ", expected Removed, Isolated, MergedWithPrevious, MergedWithNext or Contiguous");
 }
 
 // ---- steps that cut each piece by itself
@@ -263,7 +264,7 @@ template <class Fn>
 void rewrite_pieces(State* state, Fn&& rewrite_piece) {
   std::string_view text = state->text.text;
   Layer& layer = state->layers->push(state->text);
-  Rewrite rewrite(text, &layer.text, &layer.alignment);
+  Rewrite rewrite(text, &layer);
   std::vector<Piece>& next = state->scratch->next;
   next.clear();
   for (const Piece& piece : state->scratch->pieces) {
@@ -340,8 +341,7 @@ std::unique_ptr<Step> read_metaspace(const JsonView& section, const std::string&
   } else if (name == "first") {
     scheme = PrependScheme::kFirst;
   } else if (name != "always" && !name.empty()) {
-    fail_format(path + ".prepend_scheme is \"" + std::string(name) +
-                "\", expected always, first or never");
+    fail_format(path + ".prepend_scheme is " + quote(name) + ", expected always, first or never");
   }
   std::string_view replacement = section.get_string_or_empty("replacement", path);
   if (replacement.empty()) replacement = "\u2581";
@@ -424,6 +424,10 @@ PreTokenizer PreTokenizer::from_json(const JsonView& section, const std::string&
 void PreTokenizer::read(const JsonView& section, const std::string& path, int depth) {
   if (!section.is_map()) section.refuse(path, "", "null or a map with \"type\"");
   if (depth > kMaxDepth) fail_format(path + " is nested too deep");
+  if (steps_.size() > kMaxSteps) {
+    fail_unsupported(path + " is step " + std::to_string(steps_.size() + 1) + ", at most " +
+                     std::to_string(kMaxSteps) + " are supported");
+  }
   const std::string_view type = section.get_string("type", path);
   if (type == "Sequence") {
     const JsonView list = section.get_list("pretokenizers", path);
@@ -457,8 +461,8 @@ void PreTokenizer::read(const JsonView& section, const std::string& path, int de
   } else if (type == "FixedLength") {
     add(read_fixed_length(section, path));
   } else {
-    fail_unsupported(path + ".type is \"" + std::string(type) +
-                     "\", which is not supported (supported: Sequence, Split, Digits, ByteLevel, "
+    fail_unsupported(path + ".type is " + quote(type) +
+                     ", which is not supported (supported: Sequence, Split, Digits, ByteLevel, "
                      "Metaspace, Punctuation, Whitespace, WhitespaceSplit, BertPreTokenizer, "
                      "CharDelimiterSplit, UnicodeScripts, FixedLength)");
   }

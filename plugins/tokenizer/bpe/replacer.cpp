@@ -24,9 +24,8 @@ Replacer Replacer::from_json(const JsonView& section, const std::string& path) {
   return r;
 }
 
-bool Replacer::rewrite(std::string_view text, RegexScratch* scratch, std::string* out,
-                       Alignment* alignment) const {
-  Rewrite result(text, out, alignment);
+bool Replacer::rewrite(std::string_view text, RegexScratch* scratch, Layer* layer) const {
+  Rewrite result(text, layer);
   if (regex_ != nullptr) {
     std::vector<RegexMatch> matches;
     regex_->find_all(text, scratch, &matches);

@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
-#include "alignment.hpp"
 #include "json_view.hpp"
+#include "mapped_text.hpp"
 #include "regex.hpp"
 
 namespace dovetail::bpe {
@@ -17,9 +17,8 @@ class Replacer {
   /// errors  kFormat, kUnsupported, with the path.
   static Replacer from_json(const JsonView& section, const std::string& path);
 
-  /// Replaces every match in `text`. False: there is none, and `out` and `alignment` are untouched.
-  bool rewrite(std::string_view text, RegexScratch* scratch, std::string* out,
-               Alignment* alignment) const;
+  /// Replaces every match in `text`. False: there is none, and `layer` is untouched.
+  bool rewrite(std::string_view text, RegexScratch* scratch, Layer* layer) const;
 
   bool is_literal() const { return regex_ == nullptr; }
   const std::string& literal() const { return literal_; }

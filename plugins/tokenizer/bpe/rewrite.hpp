@@ -4,21 +4,27 @@
 #include <string>
 #include <string_view>
 
-#include "alignment.hpp"
+#include "error.hpp"
+#include "mapped_text.hpp"
 
 namespace dovetail::bpe {
 
 class Rewrite {
  public:
-  /// `out` is touched, and `alignment` given edits, only once something is replaced.
-  Rewrite(std::string_view text, std::string* out, Alignment* alignment)
-      : text_(text), out_(out), alignment_(alignment) {}
+  /// The layer is touched only once something is replaced.
+  Rewrite(std::string_view text, Layer* layer) : text_(text), layer_(layer), out_(&layer->text) {}
 
   /// The next change: text[begin, end) gives way to `by`. begin == end inserts.
+  /// errors  kInvalid: the layer would have more than its max_bytes.
   void replace(size_t begin, size_t end, std::string_view by) {
     if (by == text_.substr(begin, end - begin)) return;
     copy_to(begin);
-    alignment_->add(out_->size(), out_->size() + by.size(), begin, end);
+    if (layer_->n_bytes() + by.size() > layer_->max_bytes) {
+      fail_invalid("the normalizer or pre_tokenizer makes far more of the text than it had; a " +
+                   std::to_string(text_.size()) + " byte text becomes more than " +
+                   std::to_string(layer_->n_bytes()));
+    }
+    layer_->alignment.add(out_->size(), out_->size() + by.size(), begin, end);
     out_->append(by);
     copied_ = end;
   }
@@ -45,8 +51,8 @@ class Rewrite {
   }
 
   std::string_view text_;
-  std::string* out_;
-  Alignment* alignment_;
+  Layer* layer_;
+  std::string* out_;   // its text
   size_t copied_ = 0;  // text up to here is in the output, once something has changed
   bool changed_ = false;
 };

@@ -125,7 +125,7 @@ class Tokenizer::ScratchLoan {
 Tokenizer::Tokenizer(const JsonView& definition) {
   if (!definition.is_map()) definition.refuse("", "the tokenizer definition", "a map");
   if (const std::string_view version = definition.get_string("version", ""); version != "1.0") {
-    fail_format("version is \"" + std::string(version) + "\", expected \"1.0\"");
+    fail_format("version is " + quote(version) + ", expected \"1.0\"");
   }
   normalizer_ = Normalizer::from_json(definition.find("normalizer"), "normalizer");
   pre_tokenizer_ = PreTokenizer::from_json(definition.find("pre_tokenizer"), "pre_tokenizer");
@@ -143,11 +143,19 @@ Tokenizer::Tokenizer(const JsonView& definition) {
   LayerStack layers;
   RegexScratch regex;
   added_.set_normalized_forms([&](const std::string& content) {
-    layers.drop_to(0);
+    layers.start(content.size());
     return std::string(normalizer_.apply({content}, &layers, &regex).text);
   });
   post_processor_ = PostProcessor::from_json(definition.find("post_processor"), "post_processor");
   decoder_ = Decoder::from_json(definition.find("decoder"), "decoder", vocabulary, added_);
+  for (const auto* items : {&post_processor_.single, &post_processor_.pair}) {
+    for (const TemplateItem& item : *items) {
+      if (item.kind == TemplateItem::Kind::kToken && item.id >= decoder_.n_ids()) {
+        fail_format("post_processor: id " + std::to_string(item.id) +
+                    " is put about a text, expected ids below " + std::to_string(decoder_.n_ids()));
+      }
+    }
+  }
   encoding_rules_ = EncodingRules::from_json(definition);
   for (const char* key :
        {"added_tokens", "normalizer", "pre_tokenizer", "model", "post_processor"}) {
@@ -173,7 +181,7 @@ void Tokenizer::encode(std::string_view text, const EncodeOptions& options,
 
   ScratchLoan loan(*this, text.size() <= kPooledTextBytes);
   Scratch* scratch = loan.get();
-  scratch->layers.drop_to(0);
+  scratch->layers.start(text.size());
   MappedText valid{text};
   if (const size_t prefix = valid_utf8_prefix(text); prefix != text.size()) {
     if (options.strict_utf8)

@@ -211,7 +211,7 @@ Trainer::Trainer(TrainOptions options) : options_(std::move(options)) {
 }
 
 void Trainer::feed(std::string_view sequence) {
-  layers_.drop_to(0);
+  layers_.start(sequence.size());
   MappedText text{sequence};
   if (valid_utf8_prefix(sequence) != sequence.size()) {
     Layer& layer = layers_.push(text);
@@ -220,7 +220,7 @@ void Trainer::feed(std::string_view sequence) {
   }
   if (options_.nfc) {
     Layer& layer = layers_.push(text);
-    if (nfc(text.text, &layer.text, &layer.alignment)) text = layer.mapped();
+    if (nfc(text.text, &layer)) text = layer.mapped();
   }
   text = pre_tokenizer_.cut(text, &layers_, &scratch_);
   for (const Piece& p : scratch_.pieces)

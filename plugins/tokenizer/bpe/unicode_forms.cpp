@@ -132,8 +132,8 @@ bool to_nfc(std::string_view text, Rewrite* rewrite) {
 
 }  // namespace
 
-bool to_form(UnicodeForm form, std::string_view text, std::string* out, Alignment* alignment) {
-  Rewrite rewrite(text, out, alignment);
+bool to_form(UnicodeForm form, std::string_view text, Layer* layer) {
+  Rewrite rewrite(text, layer);
   if (form == UnicodeForm::kNfc) return to_nfc(text, &rewrite);
   Former former(form);
   std::string segment;

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "alignment.hpp"
+#include "mapped_text.hpp"
 
 namespace dovetail::bpe {
 
@@ -15,14 +15,14 @@ enum class UnicodeForm : uint8_t { kNfc, kNfd, kNfkc, kNfkd };
 /// Brings valid UTF-8 into a form. A code point that is not in Unicode 9.0 is a starter that neither
 /// composes nor decomposes.
 ///
-/// Returns false when the text is in that form already: then `out` is untouched and the caller goes
-/// on with `text`. Else `out` is the new text and `alignment` maps it back to `text`; a changed
-/// segment (a base and its marks) maps as a whole.
+/// Returns false when the text is in that form already: then `layer` is untouched and the caller goes
+/// on with `text`. Else it has the new text and maps it back to `text`; a changed segment (a base and
+/// its marks) maps as a whole.
 /// threads  reentrant.
-bool to_form(UnicodeForm form, std::string_view text, std::string* out, Alignment* alignment);
+bool to_form(UnicodeForm form, std::string_view text, Layer* layer);
 
-inline bool nfc(std::string_view text, std::string* out, Alignment* alignment) {
-  return to_form(UnicodeForm::kNfc, text, out, alignment);
+inline bool nfc(std::string_view text, Layer* layer) {
+  return to_form(UnicodeForm::kNfc, text, layer);
 }
 
 }  // namespace dovetail::bpe

@@ -99,8 +99,8 @@ void UnigramModel::find_best_path(std::string_view piece, ModelScratch* scratch)
 void UnigramModel::encode_piece(std::string_view piece, uint32_t base, ModelScratch* scratch,
                                 std::vector<Token>* out) const {
   find_best_path(piece, scratch);
-  // Backwards into `next` (as ends), then forwards; unknown neighbours become one.
-  std::vector<uint32_t>& ends = scratch->next;
+  // Backwards into `ends`, then forwards; unknown neighbours become one.
+  std::vector<uint32_t>& ends = scratch->ends;
   ends.clear();
   for (auto end = static_cast<uint32_t>(piece.size()); end > 0; end = scratch->paths[end].begin) {
     ends.push_back(end);

@@ -1,15 +1,25 @@
 #include "vocabulary.hpp"
 
+#include <algorithm>
 #include <bit>
 
 #include "error.hpp"
 #include "hash.hpp"
 
 namespace dovetail::bpe {
+namespace {
+
+// Tables have a place for every id, so ids may leave holes, but not be far more than there are tokens.
+constexpr int64_t kMaxIdsPerToken = 16;
+constexpr int64_t kFewIds = 1 << 16;
+
+}  // namespace
 
 void Vocabulary::reserve(uint64_t n) {
   if (n > kMaxIds)
     fail_format("vocabulary has " + std::to_string(n) + " tokens, at most 10000000 are supported");
+  n_reserved_ = n;
+  end_ = std::clamp<int64_t>(static_cast<int64_t>(n) * kMaxIdsPerToken, kFewIds, kMaxIds);
   places_.reserve(n);
   text_.reserve(n * 8);
   rehash(std::bit_ceil(n * 2 + 16));
@@ -26,9 +36,10 @@ void Vocabulary::rehash(size_t n_slots) {
 }
 
 size_t Vocabulary::place(std::string_view content, int64_t id) {
-  if (id < 0 || id >= kMaxIds) {
-    fail_format("token \"" + std::string(content) + "\" has id " + std::to_string(id) +
-                ", expected 0 to 9999999");
+  if (id < 0 || id >= end_) {
+    fail_format("token " + quote(content) + " has id " + std::to_string(id) + ", expected 0 to " +
+                std::to_string(end_ - 1) + " in a vocabulary of " + std::to_string(n_reserved_) +
+                " tokens");
   }
   if ((uint64_t{n_tokens_} + 1) * 2 > slots_.size())
     rehash(std::bit_ceil((size_t{n_tokens_} + 16) * 4));
@@ -39,8 +50,8 @@ size_t Vocabulary::place(std::string_view content, int64_t id) {
   const auto index = static_cast<uint32_t>(id);
   if (index >= places_.size()) places_.resize(index + 1);
   if (places_[index].len != kNoId) {
-    fail_format("id " + std::to_string(id) + " belongs to \"" + std::string(at(index)) +
-                "\" and to \"" + std::string(content) + "\"");
+    fail_format("id " + std::to_string(id) + " belongs to " + quote(at(index)) + " and to " +
+                quote(content));
   }
   return slot;
 }
@@ -48,7 +59,7 @@ size_t Vocabulary::place(std::string_view content, int64_t id) {
 void Vocabulary::add(std::string_view content, int64_t id) {
   const size_t slot = place(content, id);
   if (slots_[slot] != kNoId) {
-    fail_format("token \"" + std::string(content) + "\" is listed twice");
+    fail_format("token " + quote(content) + " is listed twice");
   }
   put(content, static_cast<uint32_t>(id), slot);
 }
@@ -74,7 +85,7 @@ void Vocabulary::read(const JsonView& section, const std::string& path) {
     for (uint64_t i = 0; i < vocab.len(); ++i) {
       const JsonView id = vocab.at(i, &content);
       if (id.kind() != JsonKind::kInt) {
-        id.refuse("", "\"" + std::string(content) + "\"", "an integer id");
+        id.refuse("", quote(content), "an integer id");
       }
       add(content, id.as_int());
     }

@@ -16,10 +16,10 @@ inline constexpr uint32_t kNoId = UINT32_MAX;
 
 class Vocabulary {
  public:
-  /// Makes room for about n tokens.
+  /// Makes room for n tokens; before the first one.
   void reserve(uint64_t n);
 
-  /// errors  kFormat: id out of range or taken, content taken.
+  /// errors  kFormat: id taken, or far beyond the number of tokens; content taken.
   void add(std::string_view content, int64_t id);
 
   /// The same for a list in which a content may stand twice: the last one gives the id. Both count
@@ -56,6 +56,8 @@ class Vocabulary {
   std::vector<Place> places_;    // by id
   std::vector<uint32_t> slots_;  // open addressing, kNoId is free
   uint32_t n_tokens_ = 0;
+  uint64_t n_reserved_ = 0;
+  int64_t end_ = kMaxIds;  // of the ids that may be
 };
 
 }  // namespace dovetail::bpe

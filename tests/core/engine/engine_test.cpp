@@ -80,7 +80,7 @@ TEST(Weights, MoveToHugePagesWhileTheModelRuns) {
   EXPECT_EQ(alone(*kept, params), alone(*moved, params));
 }
 
-TEST(Engine, HashModelSaysTheSameAloneInABatchAndInChunks) {
+TEST(Engine, HashModelSaysTheSameAloneInABatchAndInChunks) {  // B077
   for (const char* backend : {"reference", "cpu"}) {
     const std::string plugin = std::string("backend.plugin=") + backend;
     auto plain = open(kHash, {plugin});
@@ -103,7 +103,36 @@ TEST(Engine, HashModelSaysTheSameAloneInABatchAndInChunks) {
   }
 }
 
-TEST(Engine, PreemptionChangesWhenNotWhat) {
+// One prompt beside others, in each place that it can have among them.
+TEST(Engine, APromptGetsTheSameAnswerAsEachOfEight) {  // B077
+  const std::vector<std::vector<std::string>> models = {{kHash, "backend.plugin=reference"},
+                                                        {kHash, "backend.plugin=cpu"},
+                                                        {kDemo, "backend.plugin=cpu"}};
+  for (const std::vector<std::string>& model : models) {
+    std::vector<std::string> sets = {model[1], "sampler=[greedy]", ""};
+    auto plain = open(model[0], {model[1], "sampler=[greedy]"});
+    ASSERT_TRUE(plain);
+    const RequestParams mine = greedy(random_ids(37, 77, 64), 16);
+    const std::vector<TokenId> expected = alone(*plain, mine);
+    ASSERT_EQ(expected.size(), 16u);
+    for (const char* chunk : {"1", "7", "64"}) {
+      sets.back() = std::string("scheduler.prefill_chunk=") + chunk;
+      auto session = open(model[0], sets);
+      ASSERT_TRUE(session);
+      for (size_t place = 0; place < 8; ++place) {
+        const std::unique_ptr<Engine> engine = session->make_engine();
+        for (uint32_t i = 0; i < 8; ++i)
+          ASSERT_TRUE(engine->add(i == place ? mine : greedy(random_ids(1 + 9 * i, i, 64), 8 + i)));
+        const std::vector<Completion> done = run(*engine);
+        ASSERT_EQ(done.size(), 8u);
+        EXPECT_EQ(done[place].tokens, expected)
+            << model[0] << " " << model[1] << " chunk " << chunk << " place " << place;
+      }
+    }
+  }
+}
+
+TEST(Engine, PreemptionChangesWhenNotWhat) {  // B077
   auto plain = open(kHash);
   ASSERT_TRUE(plain);
   std::vector<RequestParams> requests;
@@ -126,7 +155,7 @@ TEST(Engine, PreemptionChangesWhenNotWhat) {
   EXPECT_EQ(engine->cache().n_free_blocks(), engine->cache().n_blocks());
 }
 
-TEST(Engine, ACancelStormLeavesNothingBehind) {
+TEST(Engine, ACancelStormLeavesNothingBehind) {  // B061
   auto session = open(kHash);
   ASSERT_TRUE(session);
   const RequestParams fixed = greedy(random_ids(40, 99, 64), 30);
@@ -224,7 +253,7 @@ class EngineOverCache : public testing::TestWithParam<const char*> {};  // kv_ca
 INSTANTIATE_TEST_SUITE_P(Engine, EngineOverCache, testing::Values("float32", "bf16", "int8"),
                          [](const auto& tested) { return std::string(tested.param); });
 
-TEST_P(EngineOverCache, DemoModelGivesTheSameBytesWhateverIsBesideIt) {
+TEST_P(EngineOverCache, DemoModelGivesTheSameBytesWhateverIsBesideIt) {  // B077
   for (const char* backend : {"cpu", "reference"}) {
     std::vector<std::string> sets = {"sampler=[greedy]", std::string("backend.plugin=") + backend,
                                      "kv_cache.max_tokens=512",
@@ -264,7 +293,7 @@ TEST_P(EngineOverCache, BackendsAgreeOnGreedyTokensOfTheDemoModel) {
   EXPECT_EQ(answers[0], answers[1]);
 }
 
-TEST(Engine, ASeedIsTheRequestsOwn) {
+TEST(Engine, ASeedIsTheRequestsOwn) {  // B076
   auto session = open(kHash, {"sampler=[{temperature: 0.8}]"});
   ASSERT_TRUE(session);
   RequestParams mine = greedy({1, 2, 3}, 20);

@@ -169,17 +169,23 @@ class Checkpoints(BadInput):
         self.bad(code, ["logits", "m", "--ids", "1,2", "-o", "out.safetensors"], *words, n_lines=n_lines)
         self.assertFalse((self.folder / "out.safetensors").exists())
 
+    def refused_by_all(self, code, *words, n_lines=1):
+        """Whatever opens the checkpoint says the same."""
+        self.refused(code, *words, n_lines=n_lines)
+        for command in (["plan", "./m"], ["inspect", "./m"], ["run", "./m", "hi"]):
+            self.bad(code, command, *words, n_lines=n_lines)
+
     def tensor(self, spec, *words, data=b"\0" * 16):
         with self.subTest(spec=spec):
             folder = self.checkpoint()
             write_safetensors(folder / "model.safetensors", {"a.weight": spec}, data)
-            self.refused(FILE, "model.safetensors", '"a.weight"', *words)
+            self.refused_by_all(FILE, "model.safetensors", '"a.weight"', *words)
 
     def header(self, header, *words, code=FILE, data=b"\0" * 4, n_lines=1):
         with self.subTest(header=header):
             folder = self.checkpoint()
             write_safetensors(folder / "model.safetensors", header, data)
-            self.refused(code, *words, n_lines=n_lines)
+            self.refused_by_all(code, *words, n_lines=n_lines)
 
     def test_a_span_that_is_not_the_shapes_is_refused(self):  # B025
         self.tensor({"dtype": "F32", "shape": [32, 8], "data_offsets": [0, 65536]}, "65536", "1024", data=b"\0" * 65536)
@@ -188,6 +194,48 @@ class Checkpoints(BadInput):
     def test_dimensions_that_overflow_or_are_no_dimensions_are_refused(self):  # B026
         for shape in ([4294967296, 4294967296], [9223372036854775807, 2], [-1, 4], [2.5], ["4"], "4", None):
             self.tensor({"dtype": "F32", "shape": shape, "data_offsets": [0, 0]}, data=b"")
+        for shape in ([0, 2 ** 62, 2 ** 62], [2 ** 62, 2 ** 62, 0], [2 ** 62, 0, 2 ** 62]):  # wherever the zero stands
+            self.tensor({"dtype": "F32", "shape": shape, "data_offsets": [0, 0]}, "overflows", data=b"")
+
+    def test_empty_tensors_and_scalars_are_right(self):  # B026
+        folder = self.checkpoint()
+        header, data = read_header(folder / "model.safetensors")
+        n = len(data)
+        spare = {"e": {"dtype": "F32", "shape": [0, 4], "data_offsets": [n, n]}, "s": {"dtype": "F32", "shape": [], "data_offsets": [n, n + 4]}}
+        write_safetensors(folder / "model.safetensors", {**header, **spare}, data + bytes(4))
+        shown = json.loads(self.program("inspect", "./m", "--json", stdout=subprocess.PIPE).stdout)
+        self.assertEqual([t["shape"] for t in shown["tensors"] if t["name"] in ("e", "s")], [[0, 4], []])
+
+    def test_names_reach_the_terminal_without_its_controls(self):
+        name = "a\n\x1b[2Jb\r\x7f"
+        folder = self.checkpoint()
+        write_safetensors(folder / "model.safetensors", {name: {"dtype": "F33", "shape": [1], "data_offsets": [0, 4]}}, bytes(4))
+        for command in (["plan", "./m"], ["inspect", "./m"]):
+            self.bad(FILE, command, "model.safetensors", "\\x1b[2Jb", '"F33"')
+        header, data = read_header(self.checkpoint() / "model.safetensors")
+        spare = {name: {"dtype": "F32", "shape": [1], "data_offsets": [len(data), len(data) + 4]}}
+        write_safetensors(folder / "model.safetensors", {**header, **spare}, data + bytes(4))
+        shown = self.program("inspect", "./m", "--tensors", stdout=subprocess.PIPE)
+        for control in (b"\x1b", b"\r", b"\x7f"):
+            self.assertNotIn(control, shown.stdout + shown.stderr)
+
+    def test_headers_that_are_no_small_json_map_are_refused(self):
+        one = b'"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}'
+        for header in (b"{" + one + b"}x", b"{" + one + b"} {}", b"{" + one, b"{" + one + b",}", b'{"a":' + b"[" * 100000, b'{"a":' + b'{"a":' * 100000,
+                       b'{"\xff":1}', b'{"a\x00":1}', b'{"\\ud83d":1}', b"null", b"7", b'"{}"', b"", b" {}", b"{" + one + b",\"b\":1e400}"):
+            self.header(header, "model.safetensors")
+        for length in (100_000_001, 2 ** 40, 2 ** 64 - 1):
+            folder = self.checkpoint()
+            (folder / "model.safetensors").write_bytes(struct.pack("<Q", length) + b"{}")
+            self.refused_by_all(FILE, "model.safetensors", f"says that its header has {length} bytes, expected at most 100000000")
+
+    def test_holes_overlaps_and_odd_orders_are_refused(self):
+        at = lambda begin, end: {"dtype": "U8", "shape": [end - begin], "data_offsets": [begin, end]}
+        for entries, words, n in (({"a": at(0, 4), "b": at(6, 10)}, "a hole that no tensor covers", 10), ({"a": at(0, 4), "b": at(2, 6)}, "inside the tensor before it", 6),
+                                  ({"a": at(0, 4), "b": at(0, 4)}, "inside the tensor before it", 4), ({"a": at(0, 4)}, "3 bytes after its last tensor", 7),
+                                  ({"a": at(4, 8)}, "a hole that no tensor covers", 8), ({"a": at(0, 4), "b": at(4, 2 ** 40)}, "missing in all; download incomplete?", 8),
+                                  ({"a": at(0, 4), "b": at(2 ** 62, 2 ** 62 + 8)}, "a hole", 8)):
+            self.header(entries, "model.safetensors", words, data=bytes(n))
 
     def test_entries_that_say_too_little_or_nonsense_are_refused(self):
         good = {"dtype": "F32", "shape": [4], "data_offsets": [0, 16]}
@@ -236,7 +284,7 @@ class Checkpoints(BadInput):
         header, data = read_header(folder / "model.safetensors")
         for cut in (1, len(data) // 2, len(data)):
             write_safetensors(folder / "model.safetensors", header, data, cut)
-            self.refused(FILE, "model.safetensors", re.compile(r"\b\d+ bytes? (is|are) missing"), "download incomplete?")
+            self.refused_by_all(FILE, "model.safetensors", re.compile(r"\b\d+ bytes? (is|are) missing"), "download incomplete?")
         whole = (GOLDEN / "model.safetensors").read_bytes()
         for size in (0, 4, 8, 100):
             (folder / "model.safetensors").write_bytes(whole[:size])
@@ -247,7 +295,7 @@ class Checkpoints(BadInput):
 
     def test_a_missing_shard_is_named(self):  # B037
         (self.checkpoint(SHARDED) / "model-00002-of-00002.safetensors").unlink()
-        self.refused(FILE, "model-00002-of-00002.safetensors", "download incomplete?")
+        self.refused_by_all(FILE, "model-00002-of-00002.safetensors", "download incomplete?")
 
     def edit_index(self, edit):
         folder = self.checkpoint(SHARDED)
@@ -326,6 +374,30 @@ class Checkpoints(BadInput):
             (folder / f"{old}.safetensors").rename(folder / f"{new}.safetensors")
             index.write_text(index.read_text().replace(old + ".", new + "."))
         self.good("logits", "m", "--ids", "1,2", "-o", "out.safetensors")
+
+    def test_indexes_that_are_none_are_refused(self):
+        for text in ("", "{", "[]", "null", "7", "{}", '{"weight_map": null}', '{"weight_map": []}', '{"weight_map": "x"}', "[" * 100000, '{"weight_map": ' * 100000,
+                     '{"weight_map": {"a": "1", "a": "2"}}', '{"weight_map": {"a": {"b": "1"}}}', '{"weight_map": {"a": 1.5}}', '{"weight_map": {"a": true}}',
+                     '{"weight_map": {"a\\u0000": "../x"}}', '{"weight_map": {"a\\u001b[2J\\n": ".."}}', '{"weight_map": {"a": "."}}'):
+            (self.checkpoint(SHARDED) / "model.safetensors.index.json").write_text(text)
+            with self.subTest(text=text[:40]):
+                self.refused_by_all(FILE, "model.safetensors.index.json")
+        (self.checkpoint(SHARDED) / "model.safetensors.index.json").write_text('{"weight_map": {}}')
+        self.refused_by_all(FILE, 'weight "model.embed_tokens.weight" is missing', "a checkpoint of another architecture?", n_lines=20)
+        many = {f"t{i}": f"{i}.safetensors" for i in range(3000)}
+        (self.folder / "m" / "model.safetensors.index.json").write_text(json.dumps({"weight_map": many}))
+        self.refused_by_all(FILE, "lists 3000 shards, not there: 0.safetensors, 1.safetensors", "and 2995 more; download incomplete?")
+
+    def test_shards_that_are_no_files_of_tensors_are_refused(self):  # B040
+        for name, words in (("config.json", "config.json: "), ("model.safetensors.index.json", "model.safetensors.index.json: ")):
+            self.edit_index(lambda m: m.update({"lm_head.weight": name}))
+            self.refused_by_all(FILE, words, "is it a safetensors file?")
+        shard = self.folder / "m" / "model-00002-of-00002.safetensors"
+        for make in (os.mkfifo, os.mkdir, lambda path: os.symlink("/dev/zero", path), lambda path: os.symlink(path.name, path), lambda path: path.write_bytes(b"")):
+            self.checkpoint(SHARDED)
+            shard.unlink()
+            make(shard)
+            self.refused_by_all(FILE, shard.name)
 
     def test_a_model_config_that_lacks_or_contradicts_is_refused(self):
         for key in ("hidden_size", "num_hidden_layers", "num_attention_heads", "vocab_size", "intermediate_size"):
@@ -524,6 +596,83 @@ class Checkpoints(BadInput):
         self.refused(FILE, f'"{name}"', "missing")
 
 
+class Tokenizers(BadInput):
+    """Damaged and hostile tokenizer.json files; what each limit is stands in tests/plugins/tokenizer/bpe/limits_test.cpp."""
+
+    def refused(self, change, *words, code=FILE, text="ab"):
+        folder = self.folder / "t"
+        folder.mkdir(exist_ok=True)
+        value = {"version": "1.0", "model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2}, "merges": ["a b"]}}
+        change(value)
+        data = value.pop("raw", None) or json.dumps(value).encode()
+        (folder / "tokenizer.json").write_bytes(data)
+        self.bad(code, ["tokenize", "--tokenizer", "t", text], *words)
+
+    def model(self, *words, **changes):
+        self.refused(lambda v: v["model"].update(changes), "t/tokenizer.json: model.", *words)
+
+    def test_ids_that_are_no_ids_are_refused(self):
+        for vocab, words in (({"a": -1}, "has id -1"), ({"a": 9999999}, "has id 9999999, expected 0 to 65535 in a vocabulary of 1 tokens"),
+                             ({"a": 2 ** 31}, "has id 2147483648"), ({"a": 2 ** 63 - 1}, "has id 9223372036854775807"), ({"a": 2 ** 64}, "expected an integer"),
+                             ({"a": 1.5}, "expected an integer"), ({"a": "0"}, "expected an integer"), ({"a": None}, "expected an integer"),
+                             ({"a": 0, "b": 0}, 'id 0 belongs to "a" and to "b"'), ([], "expected a map"), (7, "expected a map")):
+            self.model("vocab", words, vocab=vocab, merges=[])
+        self.refused(lambda v: v.update(raw=b'{"version":"1.0","model":{"type":"BPE","vocab":{"a":0,"a":1},"merges":[]}}'), 'key "a" appears twice')
+
+    def test_merges_of_what_is_no_token_are_refused(self):
+        for merges, words in ((["a c"], '"c" is not in the vocabulary'), (["b a"], '"ba" is not in the vocabulary'), (["ab"], "not two tokens"),
+                              ([["a"]], "merges[0]"), ([["a", "b", "c"]], "merges[0]"), ([7], "merges[0]"), ({}, "expected a list"), (None, "expected a list"),
+                              (["a b"] * 3 + ["a " + "c" * 100000], "merges[3]")):
+            self.model("merges", words, merges=merges)
+
+    def test_steps_that_blow_a_text_up_are_stopped(self):
+        twice = [{"type": "Replace", "pattern": {"String": "a"}, "content": "aa"}]
+        sequence = lambda kind, steps: {"type": "Sequence", {"normalizer": "normalizers", "decoder": "decoders", "pre_tokenizer": "pretokenizers"}[kind]: steps}
+        self.refused(lambda v: v.update(normalizer=sequence("normalizer", twice * 64)), "makes far more of the text", code=USAGE)
+        self.refused(lambda v: v.update(decoder=sequence("decoder", twice * 64)), "decoder: a token may become", code=UNSUPPORTED)
+        for kind, step in (("normalizer", {"type": "NFC"}), ("decoder", {"type": "Strip", "content": "a"}), ("pre_tokenizer", {"type": "Whitespace"})):
+            self.refused(lambda v: v.update({kind: sequence(kind, [step] * 100000)}), "at most 256 are supported", code=UNSUPPORTED)
+        deep = {"type": "NFC"}
+        for _ in range(40):
+            deep = sequence("normalizer", [deep])
+        self.refused(lambda v: v.update(normalizer=deep), "nested too deep")
+
+    def test_patterns_that_are_none_or_never_end_are_refused(self):
+        split = lambda pattern: lambda v: v.update(pre_tokenizer={"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated"})
+        for pattern in ("(", "[", "a{2,1}", "*", "\\p{Nope}", "(" * 1000 + ")" * 1000, "(?R)", "\\1"):
+            self.refused(split(pattern), "pre_tokenizer.pattern.Regex", code=(FILE, UNSUPPORTED))
+        self.refused(split("(a+)+(a+)+(a+)+[bd]"), "splitting by pattern", text="a" * 10000 + "cd", code=USAGE)
+
+    def test_added_tokens_that_are_odd_are_refused_or_told_once(self):
+        for token in (7, {}, {"id": 3}, {"content": 7, "id": 3}, {"content": "x"}, {"content": "x", "id": "3"}, {"content": "x", "id": 3, "special": 1}):
+            self.refused(lambda v: v.update(added_tokens=[token]), "t/tokenizer.json: added_tokens[0]")
+        self.refused(lambda v: v.update(added_tokens={}), "added_tokens")
+        self.refused(lambda v: v.update(post_processor={"type": "RobertaProcessing", "cls": ["x", 9999999], "sep": ["x", 1]}), "post_processor: id 9999999")
+        folder = self.folder / "t"
+        value = json.loads((folder / "tokenizer.json").read_text())
+        value.update(post_processor=None, added_tokens=[{"content": f"<{i}>", "id": 9000 + i} for i in range(5000)])
+        (folder / "tokenizer.json").write_text(json.dumps(value))
+        result = self.program("tokenize", "--tokenizer", "t", "ab")
+        self.assertEqual(result.returncode, 0)
+        self.assertEqual(result.stderr.count(b"\n"), 3)
+        self.assertIn(b"so have 4997 more", result.stderr)
+
+    def test_what_is_no_definition_is_refused(self):
+        for raw in (b"", b"{", b"[]", b"null", b"{}", b'{"version": "1.0"}', b'{"version": "9"}', b"\xff\xfe{", b'{"version": "1.0", "model": 7}', b"[" * 100000,
+                    b'{"version": "1.0", "model": {"type": "BPE", "vocab": {"\xff": 0}, "merges": []}}',
+                    b'{"version": "1.0", "model": {"type": "BPE", "vocab": {"\\ud83d": 0}, "merges": []}}'):
+            self.refused(lambda v: v.update(raw=raw or b" "), "t/tokenizer.json")
+        self.refused(lambda v: v["model"].update(type="x" * 100000), 'xxx..."', "which is not supported", code=UNSUPPORTED)
+
+    def test_more_ids_than_the_model_has_rows_are_refused(self):
+        shutil.copytree(ROOT / "configs" / "demo", self.folder / "m")
+        path = self.folder / "m" / "tokenizer.json"
+        value = json.loads(path.read_text())
+        value["model"]["vocab"]["e"], value["model"]["vocab"]["\u0120zz"] = 60000, value["model"]["vocab"]["e"]
+        path.write_text(json.dumps(value))
+        self.bad((USAGE, FILE), ["run", "./m", "eeee", "--raw", "-n", "1"], "60000", "vocabulary")
+
+
 class Plugins(BadInput):
     def test_names_that_no_plugin_has_are_refused(self):
         for setting, words in (("backend.plugin=cup", ['"cup"', 'did you mean "cpu"?']), ("sampler=[{top_kk: 4}]", ['"top_kk"', '"top_k"']),
@@ -625,7 +774,7 @@ class Requests(BadInput):
             self.assertEqual(result.returncode, 0)
             self.assertRegex(result.stderr.decode(), f"^{said}$")
 
-    def test_seeds_are_taken_as_they_are_or_refused(self):
+    def test_seeds_are_taken_as_they_are_or_refused(self):  # B076
         for seed in ("9223372036854775808", "99999999999999999999", "-1", "1.5"):
             self.bad(USAGE, ["run", "Once", "-n", "1", f"--seed={seed}"], "--seed", seed, "at most 9223372036854775807")
         self.bad(USAGE, ["run", "Once", "--set", "generate.seed=14537339090398699193"], "generate.seed", "the largest is 9223372036854775807")

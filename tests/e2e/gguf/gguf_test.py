@@ -237,5 +237,143 @@ class Gguf(unittest.TestCase):
         self.bad(USAGE, ["plan", self.folder], "2 GGUF models", "m.gguf", "n.gguf")
 
 
+    def refused(self, data, code, *words, name="m.gguf"):
+        """By every command that opens a model, in one line."""
+        (self.folder / name).write_bytes(data)
+        for command in (["run", name, "hi"], ["plan", name], ["inspect", name], ["tokenize", "--tokenizer", name, "hi"]):
+            with self.subTest(command=command[0], words=words):
+                self.bad(code, command, f"{name}: ", *words)
+
+    def test_b032_header_and_key_faults_are_refused(self):
+        huge = 2 ** 64 - 1
+        head = lambda version=3, n_tensors=0, n_pairs=0: b"GGUF" + struct.pack("<IQQ", version, n_tensors, n_pairs)
+        pair = lambda key, kind, body=b"": gguf_file.string(key) + struct.pack("<I", kind) + body
+        alignment = lambda kind, v: gguf_file.file_bytes([("general.alignment", kind, v)], [])
+        self.refused(b"FUGG" + head()[4:], FILE, 'expected "GGUF"')
+        for version in (0, 4, 2 ** 31):
+            self.refused(head(version), UNSUPPORTED, f"has GGUF version {version}, expected 2 or 3")
+        self.refused(head(1), UNSUPPORTED, "version 1, which is not supported")
+        self.refused(head(3 << 24), UNSUPPORTED, "is big-endian")
+        self.refused(head(n_tensors=huge), FILE, f"says that it has {huge} tensors")
+        self.refused(head(n_pairs=huge), FILE, f"says that it has {huge} keys")
+        self.refused(head(n_pairs=1) + struct.pack("<Q", huge) + bytes(64), FILE, f"has {huge} bytes, expected 1 to 65535")
+        self.refused(head(n_pairs=1) + pair("", 4, bytes(4)), FILE, "has 0 bytes, expected 1 to 65535")
+        self.refused(head(n_pairs=1) + pair("k", 999, bytes(8)), FILE, 'key "k" has type 999')
+        self.refused(head(n_pairs=1) + pair("k", 9, struct.pack("<IQ", 999, 0)), FILE, 'an element of key "k" has type 999')
+        self.refused(head(n_pairs=1) + pair("k", 9, struct.pack("<IQ", 9, 0)), UNSUPPORTED, 'key "k" is an array of arrays')
+        for element in (0, 4, 7, 8, 12):
+            self.refused(head(n_pairs=1) + pair("k", 9, struct.pack("<IQ", element, huge)), FILE, f'key "k" has {huge} elements')
+        self.refused(head(n_pairs=1) + pair("k", 8, struct.pack("<Q", huge)), FILE, 'ends inside key "k"')
+        self.refused(head(n_pairs=2) + 2 * pair("k", 4, bytes(4)), FILE, 'has key "k" twice')
+        for kind, v in (("u32", 13), ("u32", 0), ("i32", 32), ("u64", 32), ("string", "32")):
+            self.refused(alignment(kind, v), FILE, '"general.alignment"', "expected a power of two of type UINT32")
+        (self.folder / "m.gguf").write_bytes(head())  # a file of nothing is right, but no model
+        self.bad(FILE, ["plan", "m.gguf"], 'm.gguf: has no key "general.architecture"')
+
+    def model_with(self, infos, n, data=b""):
+        """A model's keys, and tensors whose entries in the table are given as bytes."""
+        pairs, _ = gguf_file.model(TIED)
+        empty = gguf_file.file_bytes(pairs, [])
+        head = empty[:8] + struct.pack("<Q", n) + empty[16:] + infos
+        return head + gguf_file.pad(len(head), 32) + data
+
+    @staticmethod
+    def info(name, ne, kind, offset=0):
+        return gguf_file.string(name) + struct.pack(f"<I{len(ne)}Q", len(ne), *ne) + struct.pack("<IQ", kind, offset)
+
+    def test_b034_a_zero_dimension_is_an_empty_tensor(self):
+        pairs, tensors = gguf_file.model(TIED)
+        for ne in ([0], [0, 5], [5, 0], [4, 0, 3]):
+            made = self.write("m.gguf", pairs, tensors + [("extra.weight", "F32", list(reversed(ne)), b"")])
+            shown = json.loads(self.good("inspect", made, "--json"))
+            self.assertIn({"name": "extra.weight", "shape": list(reversed(ne))}, [{k: t[k] for k in ("name", "shape")} for t in shown["tensors"]])
+        (self.folder / "m.gguf").write_bytes(self.model_with(self.info("token_embd.weight", [0, 0], 8), 1))
+        self.bad(FILE, ["plan", "m.gguf"], "m.gguf (config)", '"vocab_size" is missing')
+        self.refused(self.model_with(self.info("w", [0, 2 ** 62, 2 ** 62], 0), 1), FILE, 'tensor "w" has a shape whose size overflows')
+
+    def test_b035_products_that_overflow_are_refused(self):
+        for ne, kind, words in (([2 ** 63 - 1, 2, 1, 1], 24, "size overflows"), ([2 ** 22, 2 ** 42 + 1, 1, 1], 24, "size overflows"),
+                                ([2 ** 64 - 1, 2, 1, 1], 24, "18446744073709551615 as dimension"), ([2 ** 61, 2], 0, "bytes overflow"),
+                                ([2 ** 32, 2 ** 32], 0, "overflow"), ([256, 2 ** 57], 14, "overflow"), ([1] * 5, 0, "5 dimensions"),
+                                ([2 ** 40], 0, "download incomplete?"), ([33], 8, "a multiple of 32"), ([16], 999, "type number 999")):
+            self.refused(self.model_with(self.info("w", ne, kind), 1, bytes(64)), FILE, 'tensor "w"', words)
+        for offset, words in ((4, "alignment"), (2 ** 63, "download incomplete?"), (2 ** 64 - 32, "beyond 2^64")):
+            self.refused(self.model_with(self.info("w", [16], 0, offset), 1, bytes(64)), FILE, 'tensor "w"', words)
+        twice = self.info("a", [16], 0) + self.info("b", [8], 0, 32)
+        self.refused(self.model_with(twice, 2, bytes(96)), FILE, 'tensor "b"', 'inside tensor "a"')
+        self.refused(self.model_with(2 * self.info("a", [4], 0), 2, bytes(96)), FILE, 'has tensor "a" twice')
+
+    def test_b031_a_file_cut_short_anywhere_is_refused(self):
+        pairs, tensors = gguf_file.model(TIED)
+        whole = gguf_file.file_bytes(pairs, tensors)
+        for size in [*range(0, 24), *range(24, len(whole), len(whole) // 40), len(whole) - 1]:
+            (self.folder / "m.gguf").write_bytes(whole[:size])
+            self.bad(FILE, ["plan", "m.gguf"], "m.gguf: ")
+
+    def test_b037_b038_parts_that_are_missing_or_strange_are_refused(self):
+        pairs, tensors = gguf_file.model(UNTIED)
+        parts = gguf_file.split_bytes(pairs, [tensors[:5], tensors[5:6], tensors[6:]])
+        name = lambda i: f"m-{i + 1:05}-of-00003.gguf"
+
+        def write(*which):
+            for i in range(3):
+                (self.folder / name(i)).unlink(missing_ok=True)
+            for i, part in enumerate(which):
+                if part is not None:
+                    (self.folder / name(i)).write_bytes(part)
+
+        def refused(*words):
+            for command in (["plan", name(0)], ["run", name(0), "hi"], ["plan", str(self.folder)]):
+                self.bad(FILE, command, *words)
+        write(parts[0], None, parts[2])
+        refused(f"not there: {name(1)}; download incomplete?")
+        write(parts[0], parts[2], parts[1])
+        refused(f"{name(1)}: says that it is part 3 of 3", "expected part 2 of 3")
+        write(parts[0], parts[1][:-1], parts[2])
+        refused(f"{name(1)}: ", "download incomplete?")
+        write(parts[0], gguf_file.file_bytes([], tensors[5:6]), parts[2])
+        refused(f"{name(1)}: says that it is part ? of ?")
+        own = lambda no, count, n, kind="u16": [("split.no", kind, no), ("split.count", kind, count), ("split.tensors.count", "i32", n)]
+        write(parts[0], gguf_file.file_bytes(own(1, 4, len(tensors)), tensors[5:6]), parts[2])
+        refused(f"{name(1)}: says that it is part 2 of 4")
+        write(parts[0], gguf_file.file_bytes(own(-3, -1, len(tensors), "i32"), tensors[5:6]), parts[2])
+        refused(f"{name(1)}: says that it is part -2 of -1")
+        write(parts[0], gguf_file.file_bytes(own(1, 3, len(tensors)), tensors[4:6]), parts[2])
+        refused(f"{name(1)}: has tensor", "which a part before it has too")
+        write(parts[0], gguf_file.file_bytes(own(1, 3, len(tensors)), []), parts[2])
+        refused(f"{name(0)}: says that all parts have {len(tensors)} tensors")
+        write(*parts)
+        outside = self.folder / "elsewhere" / "x.gguf"
+        outside.parent.mkdir()
+        model = self.folder / "model"
+        model.mkdir()
+        for i in (0, 2):
+            (self.folder / name(i)).rename(model / name(i))
+        (self.folder / name(1)).rename(outside)
+        (model / name(1)).symlink_to(outside)
+        self.bad(FILE, ["plan", str(model)], f"{name(1)}")
+
+    def test_vocabularies_that_are_damaged_are_refused(self):
+        pairs, tensors = gguf_file.model(TIED)
+        tokens = ["<unk>", "a", "b", "ab", "\u2581a", "<s>"]
+        spm = lambda scores, **more: [("tokenizer.ggml.model", "string", "llama"), ("tokenizer.ggml.tokens", "[string]", more.get("tokens", tokens)),
+                                      ("tokenizer.ggml.scores", "[f32]", scores), *more.get("pairs", [])]
+        fine = self.write("m.gguf", pairs + spm([0.0, -1, -2, -3, -4, 0]), tensors)
+        self.good("tokenize", "--tokenizer", fine, "ab")
+        for made, words in ((spm([0.0, -1, float("nan"), -3, -4, 0]), "tokenizer.ggml.scores[2] is nan"),
+                            (spm([0.0, -1, float("-inf"), -3, -4, 0]), "tokenizer.ggml.scores[2] is -inf"),
+                            (spm([0.0]), "has 1 tokenizer.ggml.scores, expected 6"),
+                            (spm([0.0] * 6, pairs=[("tokenizer.ggml.token_type", "[i32]", [1] * 7)]), "an array of 7 INT32, expected an array of 6"),
+                            (spm([0.0] * 6, pairs=[("tokenizer.ggml.bos_token_id", "string", "1")]), '"tokenizer.ggml.bos_token_id" is "1"'),
+                            (spm([0.0] * 6, tokens=tokens[:5] + [b"\xff\xfe"]), "UTF-8")):
+            self.write("m.gguf", pairs + made, tensors)
+            self.bad(FILE, ["tokenize", "--tokenizer", "m.gguf", "ab"], "m.gguf", words)
+        long = ["a" * n for n in range(1, 2900)]  # each made of the others: in 4.2 million ways
+        self.write("m.gguf", pairs + spm([0.0] * len(long), tokens=long), tensors)
+        self.bad(FILE, ["tokenize", "--tokenizer", "m.gguf", "ab"], "m.gguf: its tokens are made of each other in more than 4000000 ways")
+        one = ["<unk>", "a", "b" * 3_000_000]  # time with its length, not with the square
+        self.good("tokenize", "--tokenizer", self.write("m.gguf", pairs + spm([0.0] * 3, tokens=one), tensors), "a")
+
+
 if __name__ == "__main__":
     unittest.main()

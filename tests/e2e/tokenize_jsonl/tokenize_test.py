@@ -53,7 +53,29 @@ class Qwen3Tokenizer(unittest.TestCase):
         got = self.jsonl(rows, "--decode")
         self.assertEqual([r["text"] for r in got], [c["text"] for c in cases])
 
-    def test_escapes_are_undone_once_and_nul_cuts_nothing(self):
+    def ids(self, texts, **fields):
+        return [row["ids"] for row in self.jsonl([{"text": text, **fields} for text in texts])]
+
+    def test_merges_do_not_cross_the_split(self):  # B001
+        self.assertEqual(self.ids(["->", "(x):\n"]), [[405], [2075, 982]])
+
+    def test_added_tokens_are_cut_out_before_the_split(self):  # B002
+        texts = ["X.<|im_end|>", "a.<|im_end|>\n", "a</think>b", '<tool_call>\n{"name": "f"}\n</tool_call>', "<think>\n\n</think>\n\n"]
+        self.assertEqual(self.ids(texts, special=True), [[55, 13, 151645], [64, 13, 151645, 198], [64, 151668, 65],
+                         [151657, 198, 4913, 606, 788, 330, 69, 16707, 151658], [151667, 271, 151668, 271]])
+
+    def test_marks_are_composed(self):  # B004
+        texts = ["e\u0301", "cafe\u0301", "\u212b", "\u2126", "\u1100\u1161"]
+        self.assertEqual(self.ids(texts), [[963], [924, 58858], [144044], [144572], [19969]])
+
+    def test_ids_give_whole_characters(self):  # B007, B008
+        cases = {(32, 220, 99244, 370): "A \u4e16ab", (134088, 144596, 136999): "\uc0bc\uacb9\uc0b4", (145468, 58560, 2010, 74, 963): "\u010f\u00e1belsk\u00e9",
+                 (9707, 26525, 232): "Hello \U0001f60a", (419, 374, 11162, 99, 247, 13, 10821): " this is \U0001f999.cpp",
+                 (146440, 378, 235, 149921, 30543): "\U0001f636\u200d\U0001f32b\ufe0f", (9707, 26525): "Hello \ufffd"}
+        got = self.jsonl([{"ids": list(ids)} for ids in cases], "--decode")
+        self.assertEqual([row["text"] for row in got], list(cases.values()))
+
+    def test_escapes_are_undone_once_and_nul_cuts_nothing(self):  # B010, B011
         cases = {"a\\nb": [64, 1699, 65], "a\nb": [64, 198, 65], "12345": [16, 17, 18, 19, 20],
                  "1,234.5": [16, 11, 17, 18, 19, 13, 20], "can't": [4814, 944], "CAN'T": [41955, 17323],
                  "I'LL we'Re": [40, 6, 4086, 582, 49427], "don\u2019t": [15007, 1405],
@@ -63,14 +85,18 @@ class Qwen3Tokenizer(unittest.TestCase):
         got = self.jsonl([{"text": text} for text in cases])
         self.assertEqual([r["ids"] for r in got], list(cases.values()))
 
-    def test_a_text_on_the_command_line_is_taken_as_it_is(self):
+    def test_a_text_on_the_command_line_is_taken_as_it_is(self):  # B010
         done = dovetail("tokenize", "--tokenizer", self.folder.name, "--json", "a\\nb")
         self.assertEqual([t["id"] for t in json.loads(done.stdout)], [64, 1699, 65])
 
-    def test_special_tokens_are_plain_text_unless_asked_for(self):
+    def test_special_tokens_are_plain_text_unless_asked_for(self):  # B005
         plain, special = self.jsonl([{"text": "<|im_end|>"}, {"text": "<|im_end|>", "special": True}])
-        self.assertEqual(special["ids"], [151645])
-        self.assertGreater(len(plain["ids"]), 1)
+        self.assertEqual((plain["ids"], special["ids"]), ([27, 91, 318, 6213, 91, 29], [151645]))
+        for option, ids in (([], plain["ids"]), (["--special"], special["ids"])):
+            done = dovetail("tokenize", "--tokenizer", self.folder.name, "--json", "<|im_end|>", *option)
+            self.assertEqual([t["id"] for t in json.loads(done.stdout)], ids)
+        self.assertEqual(self.jsonl([{"ids": [151657, 198, 151658, 151645], "skip_special": True}], "--decode"),  # B013
+                         [{"text": "<tool_call>\n</tool_call>"}])
 
     def test_a_wrong_line_is_named(self):
         for bad in ['{"text": 5}', '{"ids": [1]}', '{"text": ', '[]', '{"text": "a", "special": 1}']:

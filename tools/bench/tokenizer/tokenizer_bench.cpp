@@ -1,10 +1,12 @@
 // How fast the BPE tokenizer is on one core: MB of text a second for loading, encoding, decoding.
 //
 //   tokenizer_bench TOKENIZER.json TEXT
+//   tokenizer_bench --lengths TOKENIZER.json
 //   tokenizer_bench --on-request TOKENIZER.json TEXT IDS
 //
 // The first prints the best of several runs, cold (a first pass over the text) and with a warm word cache, the
-// two ways to split, and the time per byte on texts that are hard on a merger.
+// two ways to split, and the time per byte on texts that are hard on a merger. The second prints that time for 1 to 8 MiB
+// of texts without a space, as they are and as one piece whatever the pre-tokenizer makes of them.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -12,10 +14,12 @@
 #include <functional>
 #include <iostream>
 #include <memory>
+#include <random>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "plugins/tokenizer/bpe/utf8.hpp"
 #include "tests/plugins/tokenizer/bpe/json_support.hpp"
 
 namespace {
@@ -85,6 +89,48 @@ void bench(const std::string& tokenizer_path, const std::string& text_path) {
   }
 }
 
+std::string random_text(const std::vector<std::string>& units, size_t n_bytes) {
+  std::mt19937 random(3);
+  std::string text;
+  while (text.size() < n_bytes) text += units[random() % units.size()];
+  return text;
+}
+
+void bench_lengths(const std::string& tokenizer_path) {
+  using namespace dovetail::bpe;
+  const dovetail::core::Node root = test::parse(test::read_file(tokenizer_path), tokenizer_path);
+  const Tokenizer t(test::view(root));
+  const auto* model = dynamic_cast<const BpeModel*>(&t.model());
+  std::vector<std::string> letters, ideographs, digits;
+  for (char c = 'a'; c <= 'z'; ++c) letters.emplace_back(1, c);
+  for (uint32_t c = 0x4E00; c < 0x9FA6; ++c) append_utf8(c, &ideographs.emplace_back());
+  for (char c = '0'; c <= '9'; ++c) digits.emplace_back(1, c);
+  const std::pair<const char*, std::vector<std::string>> kinds[] = {
+      {"a", {"a"}}, {"random letters", letters}, {"ideographs", ideographs}, {"digits", digits}};
+  std::printf("%-26s%8s%8s%8s%8s  ns a byte\n", "", "1 MiB", "2 MiB", "4 MiB", "8 MiB");
+  for (const bool is_one_piece : {false, true}) {
+    if (is_one_piece && model == nullptr) break;
+    for (const auto& [name, units] : kinds) {
+      std::printf("%-16s%-10s", name, is_one_piece ? "one piece" : "");
+      for (const size_t mib : {1, 2, 4, 8}) {
+        const std::string text = random_text(units, mib << 20);
+        std::vector<Token> tokens;
+        ModelScratch scratch;
+        const double s = best_of(3, [&] {
+          tokens.clear();
+          if (is_one_piece)
+            model->encode_uncached(text, 0, Merger::kAuto, &scratch, &tokens);
+          else
+            t.encode(text, {}, &tokens);
+        });
+        std::printf("%8.1f", s * 1e9 / static_cast<double>(text.size()));
+        std::fflush(stdout);
+      }
+      std::printf("\n");
+    }
+  }
+}
+
 void serve(const std::string& tokenizer_path, const std::string& text_path,
            const std::string& ids_path) {
   const std::string text = test::read_file(text_path);
@@ -111,11 +157,14 @@ void serve(const std::string& tokenizer_path, const std::string& text_path,
 int main(int argc, char** argv) {
   if (argc == 5 && std::string_view(argv[1]) == "--on-request") {
     serve(argv[2], argv[3], argv[4]);
+  } else if (argc == 3 && std::string_view(argv[1]) == "--lengths") {
+    bench_lengths(argv[2]);
   } else if (argc == 3) {
     bench(argv[1], argv[2]);
   } else {
     std::fprintf(stderr,
                  "usage: tokenizer_bench TOKENIZER.json TEXT\n"
+                 "       tokenizer_bench --lengths TOKENIZER.json\n"
                  "       tokenizer_bench --on-request TOKENIZER.json TEXT IDS\n");
     return 2;
   }

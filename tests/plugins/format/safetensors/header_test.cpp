@@ -69,6 +69,8 @@ TEST_F(ReaderTest, RefusesShapesThatOverflowOrAreNoWholeNumbers) {
   EXPECT_TRUE(has(of("[2.5]"), "has 2.5 as dimension 0"));
   EXPECT_TRUE(has(of("[\"4\"]"), "has \"4\" as dimension 0"));
   EXPECT_TRUE(has(of("[18446744073709551616]"), "as dimension 0, expected a whole number"));
+  EXPECT_TRUE(has(of("[0,4611686018427387904,4]"), "overflows")) << "a zero hides nothing";
+  EXPECT_TRUE(has(of("[4611686018427387904,4,0]"), "overflows"));
   EXPECT_TRUE(has(of("4"), "has shape 4, expected a list"));
   EXPECT_TRUE(has(of("[1,1,1,1,1,1,1]"), "has 7 dimensions, expected at most 6"));
 }
@@ -89,7 +91,7 @@ TEST_F(ReaderTest, TakesEmptyTensorsAndScalars) {
 TEST_F(ReaderTest, NamesADuplicateTensor) {
   const std::string t = R"({"dtype":"F32","shape":[1],"data_offsets":[0,4]})";
   EXPECT_TRUE(has(refusal("{\"a\":" + t + ",\"b\":" + t + ",\"a\":" + t + "}", 4),
-                  "has duplicate tensor `a`"));
+                  "has duplicate tensor `a`, expected"));
   EXPECT_TRUE(
       has(refusal(R"({"a":{"dtype":"F32","dtype":"F16","shape":[1],"data_offsets":[0,4]}})", 4),
           "key \"dtype\" appears twice"));
@@ -174,6 +176,16 @@ TEST_F(ReaderTest, RefusesWhatIsNoHeader) {
   EXPECT_TRUE(has(refusal(R"({"w":{"dtype":"F32","shape":[1]}})"),
                   "has data_offsets nothing, expected [begin, end]"));
   EXPECT_TRUE(has(refusal("{\"w\":"), "(header):1:"));
+}
+
+TEST_F(ReaderTest, WritesControlsInNamesOut) {
+  const std::string long_name(1000, 'n');
+  const auto of = [&](const std::string& name) {
+    return refusal("{\"" + name + R"(":{"dtype":"F33","shape":[1],"data_offsets":[0,4]}})", 4);
+  };
+  EXPECT_TRUE(has(of("a\\n\\u001b[2Jb"), "tensor \"a\\n\\x1b[2Jb\" has dtype"));
+  EXPECT_TRUE(has(of(long_name), "nnn...\" has dtype"));
+  EXPECT_LT(of(long_name).size(), 500u);
 }
 
 TEST_F(ReaderTest, ProbesByNameAndByTheFirstBytes) {

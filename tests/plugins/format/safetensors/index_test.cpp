@@ -80,12 +80,14 @@ TEST_F(IndexTest, TellsTheWaysApartInWhichIndexAndShardsDisagree) {
   EXPECT_TRUE(
       has(refusal_of_index(R"({"a": "1.safetensors", "b": "2.safetensors", "v": "2.safetensors"})",
                            Code::kFormat),
-          "says that tensor \"v\" is in 2.safetensors, but no shard has it; 2.safetensors is stale "
+          "says that tensor \"v\" is in \"2.safetensors\", but no shard has it; \"2.safetensors\" "
+          "is stale "
           "or damaged"));
   EXPECT_TRUE(
       has(refusal_of_index(R"({"a": "1.safetensors", "b": "2.safetensors", "w": "2.safetensors"})",
                            Code::kFormat),
-          "says that tensor \"w\" is in 2.safetensors, but it is in 1.safetensors; the mapping is "
+          "says that tensor \"w\" is in \"2.safetensors\", but it is in \"1.safetensors\"; the "
+          "mapping is "
           "wrong"));
 }
 

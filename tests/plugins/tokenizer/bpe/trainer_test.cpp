@@ -64,9 +64,9 @@ TEST(Trainer, WritesAFileThatLoadsAndRoundTrips) {
   options.min_frequency = 2;
   options.special_tokens = {"<|endoftext|>", "<|im_start|>", "quote \" and \\ and \n"};
   const std::string text = read_file("tests/data/tokenizer/bpe-train/corpus-mixed.txt");
-  std::string normalized;
-  Alignment ignored;
-  ASSERT_TRUE(nfc(text, &normalized, &ignored));
+  Layer layer;
+  ASSERT_TRUE(nfc(text, &layer));
+  const std::string& normalized = layer.text;
   for (const char* pattern : {"qwen2", "gpt2", R"(\s+|\S+)"}) {
     options.pattern = pattern;
     options.nfc = !options.nfc;

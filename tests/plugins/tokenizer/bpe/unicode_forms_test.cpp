@@ -9,9 +9,8 @@ namespace dovetail::bpe::test {
 namespace {
 
 std::string normalized(std::string_view text) {
-  std::string out;
-  Alignment alignment;
-  return nfc(text, &out, &alignment) ? out : std::string(text);
+  Layer layer;
+  return nfc(text, &layer) ? layer.text : std::string(text);
 }
 
 TEST(Nfc, AgreesWithTheReferenceComponents) {
@@ -27,10 +26,10 @@ TEST(Nfc, AgreesWithTheReferenceComponents) {
 }
 
 TEST(Nfc, LeavesNormalizedTextAlone) {
-  std::string out = "kept";
-  Alignment alignment;
-  EXPECT_FALSE(nfc("plain, caf\u00E9, \u4E16\u754C, \uAC00", &out, &alignment));
-  EXPECT_EQ(out, "kept");
+  Layer layer;
+  layer.text = "kept";
+  EXPECT_FALSE(nfc("plain, caf\u00E9, \u4E16\u754C, \uAC00", &layer));
+  EXPECT_EQ(layer.text, "kept");
 }
 
 TEST(Nfc, OrdersAndComposesMarks) {
@@ -47,12 +46,12 @@ TEST(Nfc, TreatsCodePointsAfterUnicode9AsPlainStarters) {
 }
 
 TEST(Nfc, MapsChangedSegmentsAsAWhole) {
-  std::string out;
-  Alignment alignment;
-  ASSERT_TRUE(nfc("ab e\u0301cd", &out, &alignment));
-  ASSERT_EQ(out, "ab \u00E9cd");  // the e and its mark, bytes 3 to 6, became bytes 3 to 5
+  Layer layer;
+  ASSERT_TRUE(nfc("ab e\u0301cd", &layer));
+  ASSERT_EQ(layer.text, "ab \u00E9cd");  // the e and its mark, bytes 3 to 6, became bytes 3 to 5
   const uint64_t expected[] = {0, 1, 2, 3, 3, 6, 7, 8};
-  for (uint64_t i = 0; i <= out.size(); ++i) EXPECT_EQ(alignment.to_original(i), expected[i]) << i;
+  for (uint64_t i = 0; i <= layer.text.size(); ++i)
+    EXPECT_EQ(layer.alignment.to_original(i), expected[i]) << i;
 }
 
 TEST(Nfc, SortsALongRunOfMarksWithoutQuadraticWork) {
