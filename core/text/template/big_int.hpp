@@ -12,4 +12,12 @@ struct BigInt {
 /// Results of more bits than this are refused (2 ** (10 ** 9)).
 inline constexpr unsigned kMaxBigIntBits = 1 << 16;
 
+/// The nearest double, ties to even; infinite beyond the largest. (Boost's own conversion throws there, where nothing
+/// can catch it.)
+double nearest_double(const boost::multiprecision::cpp_int& v);
+
+/// The double nearest to a / b, which is not 0; infinite beyond the largest.
+double nearest_quotient(const boost::multiprecision::cpp_int& a,
+                        const boost::multiprecision::cpp_int& b);
+
 }  // namespace dovetail::core::jinja

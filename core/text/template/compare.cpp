@@ -122,7 +122,7 @@ size_t hash_of(const Value& key, Budget& budget) {
     case Kind::kInt:
       return std::hash<int64_t>{}(key.as_int());
     case Kind::kBigInt:
-      return std::hash<double>{}(key.as_big_int().v.convert_to<double>());
+      return std::hash<double>{}(nearest_double(key.as_big_int().v));
     case Kind::kFloat: {
       const double d = key.as_float();
       if (std::floor(d) == d && std::abs(d) < 9e18) {

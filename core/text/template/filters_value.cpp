@@ -30,12 +30,6 @@ Value filter_attr(Interpreter& in, const Value& v, const Args& args) {
   return get_attribute(v, bound.string(0, ""), in.budget());
 }
 
-double real_of(const Value& v) {
-  if (v.is(Kind::kFloat)) return v.as_float();
-  if (v.is(Kind::kBigInt)) return v.as_big_int().v.convert_to<double>();
-  return static_cast<double>(v.as_int());
-}
-
 Value truncated(double d, const Value& fallback) {
   if (!std::isfinite(d)) return fallback;
   return Value::integer(BigInt{boost::multiprecision::cpp_int(std::trunc(d))});

@@ -93,14 +93,8 @@ void write_integer(const Value& v, const Field& field, TextBuilder& out) {
   write_number(n < 0, prefix, std::move(digits), field, out);
 }
 
-double to_double(const Value& v) {
-  if (v.is(Kind::kFloat)) return v.as_float();
-  if (v.is(Kind::kBigInt)) return v.as_big_int().v.convert_to<double>();
-  return static_cast<double>(v.as_int());
-}
-
 void write_float(const Value& v, const Field& field, TextBuilder& out) {
-  double d = to_double(v);
+  double d = real_of(v);
   const bool is_percent = field.type == '%';
   if (is_percent) d *= 100;
   std::string digits;

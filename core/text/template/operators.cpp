@@ -47,14 +47,10 @@ Big big_of(const Value& v) {
   return v.is(Kind::kBigInt) ? v.as_big_int().v : Big(v.as_int());
 }
 
-double real_of(const Value& v) {
-  if (v.is(Kind::kFloat)) return v.as_float();
-  if (v.is(Kind::kBigInt)) {
-    const double d = v.as_big_int().v.convert_to<double>();
-    if (std::isinf(d)) fail("int too large to convert to float");
-    return d;
-  }
-  return static_cast<double>(v.as_int());
+/// Of an integer.
+bool is_exact_double(const Value& v) {
+  return !v.is(Kind::kBigInt) && v.as_int() >= -(int64_t{1} << 53) &&
+         v.as_int() <= int64_t{1} << 53;
 }
 
 double floor_modulo(double a, double b) {
@@ -175,7 +171,14 @@ Value number_arithmetic(ArithmeticOp op, const Value& a, const Value& b) {
     const bool is_fraction = op == ArithmeticOp::kPower && compare_to_zero(b) < 0;
     if (!is_fraction) return int_arithmetic(op, a, b);
   }
-  if (!is_inexact && op == ArithmeticOp::kDivide && !b.truth()) fail("division by zero");
+  if (!is_inexact && op == ArithmeticOp::kDivide) {
+    if (!b.truth()) fail("division by zero");
+    if (!is_exact_double(a) || !is_exact_double(b)) {
+      const double d = nearest_quotient(big_of(a), big_of(b));
+      if (std::isinf(d)) fail("integer division result too large for a float");
+      return Value::number(d);
+    }
+  }
   return float_arithmetic(op, real_of(a), real_of(b));
 }
 
@@ -223,6 +226,14 @@ bool is_whole(const Value& v) {
 }
 
 }  // namespace
+
+double real_of(const Value& number) {
+  if (number.is(Kind::kFloat)) return number.as_float();
+  if (!number.is(Kind::kBigInt)) return static_cast<double>(number.as_int());
+  const double d = nearest_double(number.as_big_int().v);
+  if (std::isinf(d)) fail("int too large to convert to float");
+  return d;
+}
 
 int compare_to_zero(const Value& v) {
   if (v.is(Kind::kFloat)) return v.as_float() < 0 ? -1 : v.as_float() > 0 ? 1 : 0;

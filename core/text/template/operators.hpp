@@ -13,6 +13,7 @@ Value negative(const Value& v);
 Value positive(const Value& v);
 Value absolute(const Value& v);
 int compare_to_zero(const Value& number);  // -1, 0 or 1
+double real_of(const Value& number);       // fails where no double is that large
 
 bool contains(const Value& container, const Value& item, Budget& budget);
 bool compare(CompareOp op, const Value& a, const Value& b, Budget& budget);

@@ -145,6 +145,25 @@ TEST(TemplateLimits, IntegersStaySmall) {
   expect_refused("{{ " + repeated("9", 100'000) + " }}", "too long");
 }
 
+// Found by fuzzing: a conversion that threw where nothing could catch it. Values are Python's.
+TEST(TemplateLimits, IntegersBeyondEveryFloatAreDividedAsPythonDivides) {
+  const auto rendered = [](const std::string& source) {
+    const Result<ChatTemplate> parsed = ChatTemplate::parse(source, "t");
+    const Result<Rendered> out = parsed->render(Node::make_map(), tight());
+    return out.is_ok() ? out->text : out.status().message();
+  };
+  EXPECT_EQ(rendered("{{ 123452/780999999**70 }}"), "0.0");
+  EXPECT_EQ(rendered("{{ 2**1024/3 }}"), "5.992310449541053e+307");
+  EXPECT_EQ(rendered("{{ 10**400/10**399 }} {{ -(7**400)/3**700 }}"), "10.0 -11332.812459844516");
+  EXPECT_EQ(rendered("{{ 9007199254740993/1 }} {{ (2**54+3)/2 }} {{ (2**60+1)/(2**7) }}"),
+            "9007199254740992.0 9007199254740994.0 9007199254740992.0");
+  EXPECT_EQ(rendered("{{ 1.0*(2**1023+2**1022) }}"), "1.348269851146737e+308");
+  expect_refused("{{ 10**400/3 }}", "integer division result too large for a float");
+  for (const char* source : {"1.0*(2**1024-1)", "1.5*10**309", "(10**400)|float", "'%f' % 10**400",
+                             "'%f'|format(10**400)"})
+    expect_refused(std::string("{{ ") + source + " }}", "int too large to convert to float");
+}
+
 TEST(TemplateLimits, SearchIsNotQuadratic) {
   expect_refused(
       "{% set a = 'a' * 2000000 %}{% set b = 'a' * 1000000 ~ 'b' %}"
