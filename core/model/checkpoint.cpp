@@ -126,7 +126,7 @@ std::optional<uint64_t> plain_bytes(std::string_view format, const std::vector<i
 }
 
 void copy_rows(const TensorInfo& tensor, int64_t first, int64_t n, std::byte* out) {
-  if (n == 0) return;
+  if (n == 0 || tensor.bytes.empty()) return;
   const uint64_t row_bytes = tensor.bytes.size() / static_cast<uint64_t>(tensor.shape[0]);
   const auto stored = [&](int64_t row) {
     return tensor.bytes.data() + static_cast<uint64_t>(row) * row_bytes;

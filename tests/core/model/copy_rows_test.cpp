@@ -29,5 +29,12 @@ TEST(CopyRows, PutsPairsInOrder) {
   EXPECT_EQ(rows_of(t, 0, 12), stored) << "pairs of one row each are in order";
 }
 
+TEST(CopyRows, OfNothingAreNoBytes) {
+  TensorInfo t;
+  t.shape = {3, 0};
+  copy_rows(t, 0, 3, nullptr);  // the sanitizers watch
+  EXPECT_EQ(rows_of(t, 1, 2), "");
+}
+
 }  // namespace
 }  // namespace dovetail::core
