@@ -2,6 +2,7 @@
 option(DVT_TESTS "Build the test suite" ON)
 option(DVT_BENCHMARKS "Build the kernel and tokenizer benchmarks" ON)
 option(DVT_KERNELS_ONLY "Build kernels/ and its tests alone, which takes no library: for other processors" OFF)
+option(DVT_CUDA "Build the CUDA backend where a CUDA toolkit of 12.4 or newer is found" ON)
 option(DVT_ASSERTIONS "Check DVT_ASSERT in every build type" OFF)
 option(DVT_WERROR "Treat warnings of our own code as errors" OFF)
 option(DVT_FUZZ "Build the fuzz targets in tests/fuzz (clang alone); takes its own sanitizers" OFF)

@@ -2,7 +2,7 @@
 // kv_cache.hpp share.
 //
 // Everything here is static: an ISA file must define no symbol that the linker could take for a
-// file that runs on other machines (a test finds no weak symbols).
+// file that runs on other machines (a test finds no weak symbols). What is constexpr serves CUDA kernels too.
 #pragma once
 
 #include <stdint.h>
@@ -19,25 +19,25 @@ template <>
 constexpr bool kHasScale<int8_t> = true;
 
 /// Bytes of the levels of a row of int8, the zeros after them included.
-static inline int64_t int8_level_bytes(int64_t head_dim) {
+static constexpr int64_t int8_level_bytes(int64_t head_dim) {
   return (head_dim + 3) / 4 * 4;
 }
 
 /// Bytes of a row of int8.
-static inline int64_t int8_row_bytes(int64_t head_dim) {
+static constexpr int64_t int8_row_bytes(int64_t head_dim) {
   return int8_level_bytes(head_dim) + static_cast<int64_t>(sizeof(float));
 }
 
 /// Elements from a row of a head to its next one in a page.
 template <class Element>
-static inline int64_t cached_row_len(int64_t head_dim) {
+static constexpr int64_t cached_row_len(int64_t head_dim) {
   return kHasScale<Element> ? int8_row_bytes(head_dim) : head_dim;
 }
 
 /// Elements from the base to the row of one head at one position.
 template <class Element>
-static inline int64_t row_offset(const KvLayout& layout, const uint32_t* page_table,
-                                 int64_t kv_head, int64_t pos) {
+static constexpr int64_t row_offset(const KvLayout& layout, const uint32_t* page_table,
+                                    int64_t kv_head, int64_t pos) {
   const int64_t row = kv_head * layout.page_len + pos % layout.page_len;
   return page_table[pos / layout.page_len] * layout.page_stride +
          row * cached_row_len<Element>(layout.head_dim);

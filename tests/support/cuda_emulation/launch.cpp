@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 #include <deque>
 #include <exception>
@@ -20,8 +21,8 @@ namespace cuda_emulation {
 namespace {
 
 constexpr unsigned kWarp = 32, kMaxThreads = 1024;
-constexpr size_t kMaxStaticShared = 48 << 10, kMaxShared = 227 << 10;  // of an H100's block
-constexpr int kPoison = 0xff;                                          // NaN, or -1
+constexpr size_t kMaxShared = 48 << 10;  // of a block, dynamic and static; more must be asked for
+constexpr int kPoison = 0xff;            // NaN, or -1
 
 enum class State { kReady, kAtBlockBarrier, kAtWarp, kDone };
 
@@ -32,7 +33,7 @@ struct Copy {
 };
 
 struct Thread {
-  Fiber fiber;
+  Fiber* fiber = nullptr;  // from its first turn to its end
   State state = State::kDone;
   uint3 index{};
   Where where;                             // of the barrier that it waits at
@@ -51,12 +52,17 @@ struct SharedArray {
   std::unique_ptr<void, AlignedDelete> memory;
 };
 
+/// Bits of lanes.
+struct Warp {
+  uint32_t lanes, waiting, done;  // that there are; in a collective; that left the kernel
+};
+
 struct Launch {
   LaunchShape shape{};
   void (*body)(void*) = nullptr;
   void* arg = nullptr;
-  Indices now{};
   unsigned n_threads = 0, current = 0, n_at_barrier = 0, n_done = 0;
+  std::array<Warp, kMaxThreads / kWarp> warps{};
   std::vector<SharedArray> shared;
   std::exception_ptr failure;
   std::mt19937 random;
@@ -67,6 +73,9 @@ std::mutex g_mutex;
 Launch g_launch;
 Schedule g_schedule;
 std::vector<std::unique_ptr<Thread>> g_threads;
+std::vector<std::unique_ptr<Fiber>> g_fibers;
+// The last one is the one that ran last: threads that never wait all run on the same stack.
+std::vector<Fiber*> g_free_fibers;
 
 Thread& current() {
   return *g_threads[g_launch.current];
@@ -80,11 +89,14 @@ std::string text_of(const Where& where) {
   return path.substr(path.rfind('/') + 1) + ":" + std::to_string(where.line());
 }
 std::string in_block() {
-  return std::string(g_launch.shape.kernel) + ", block " + text_of(g_launch.now.block);
+  return std::string(g_launch.shape.kernel) + ", block " + text_of(current_indices.block);
 }
 
+bool same_text(const char* a, const char* b) {
+  return a == b || std::strcmp(a, b) == 0;
+}
 bool same_place(const Where& a, const Where& b) {
-  return a.line() == b.line() && std::strcmp(a.file_name(), b.file_name()) == 0;
+  return a.line() == b.line() && same_text(a.file_name(), b.file_name());
 }
 
 // "threads 0-31, 40" of numbers in ascending order.
@@ -131,12 +143,30 @@ void thread_entry() {
   Thread& t = current();
   t.state = State::kDone;
   ++g_launch.n_done;
+  g_launch.warps[g_launch.current / kWarp].done |= 1U << g_launch.current % kWarp;
 }
 
 void wait_as(State state) {
   Thread& t = current();
   t.state = state;
-  t.fiber.leave();
+  t.fiber->leave();
+}
+
+void give_turn(unsigned i) {
+  Thread& t = *g_threads[i];
+  g_launch.current = i;
+  current_indices.thread = t.index;
+  if (!t.fiber) {
+    if (g_free_fibers.empty()) {
+      g_fibers.push_back(std::make_unique<Fiber>());
+      g_free_fibers.push_back(g_fibers.back().get());
+    }
+    t.fiber = g_free_fibers.back();
+    g_free_fibers.pop_back();
+    t.fiber->start(thread_entry);
+  }
+  t.fiber->resume();
+  if (t.state == State::kDone) g_free_fibers.push_back(std::exchange(t.fiber, nullptr));
 }
 
 std::vector<unsigned> order_of(unsigned n) {
@@ -154,8 +184,12 @@ void set_index(Thread& t, unsigned i) {
 
 void begin_block(unsigned block) {
   const dim3& n = g_launch.shape.grid;
-  g_launch.now.block = {block % n.x, block / n.x % n.y, block / (n.x * n.y)};
+  current_indices.block = {block % n.x, block / n.x % n.y, block / (n.x * n.y)};
   g_launch.n_at_barrier = g_launch.n_done = 0;
+  for (unsigned i = 0; i < g_launch.n_threads; i += kWarp) {
+    const unsigned n_lanes = std::min(kWarp, g_launch.n_threads - i);
+    g_launch.warps[i / kWarp] = {0xffffffffU >> (kWarp - n_lanes), 0, 0};
+  }
   for (const SharedArray& a : g_launch.shared) std::memset(a.memory.get(), kPoison, a.bytes);
   for (unsigned i = 0; i < g_launch.n_threads; ++i) {
     Thread& t = *g_threads[i];
@@ -163,7 +197,7 @@ void begin_block(unsigned block) {
     t.state = State::kReady;
     t.copies.clear();
     t.groups.clear();
-    t.fiber.start(thread_entry);
+    if (t.fiber) g_free_fibers.push_back(std::exchange(t.fiber, nullptr));  // left by a fault
   }
 }
 
@@ -173,12 +207,9 @@ void run_block(unsigned block) {
   while (g_launch.n_done < g_launch.n_threads) {
     bool has_moved = false;
     for (const unsigned i : order) {
-      Thread& t = *g_threads[i];
-      if (t.state != State::kReady) continue;
+      if (g_threads[i]->state != State::kReady) continue;
       has_moved = true;
-      g_launch.current = i;
-      g_launch.now.thread = t.index;
-      t.fiber.resume();
+      give_turn(i);
       if (g_launch.failure) std::rethrow_exception(std::exchange(g_launch.failure, nullptr));
     }
     if (!has_moved) throw Fault(in_block() + ": threads wait for ever: " + standings());
@@ -194,12 +225,18 @@ SharedArray make_shared_array(const void* tag, size_t bytes, size_t align) {
 
 size_t n_shared_bytes() {
   size_t sum = 0;
-  for (const SharedArray& a : g_launch.shared)
-    if (a.tag) sum += a.bytes;
+  for (const SharedArray& a : g_launch.shared) sum += a.bytes;
   return sum;
+}
+void check_shared(const std::string& who, size_t n_bytes) {
+  if (n_bytes > kMaxShared)
+    throw Fault(who + ": " + std::to_string(n_bytes) +
+                " bytes of shared memory, expected at most " + std::to_string(kMaxShared));
 }
 
 }  // namespace
+
+Indices current_indices;
 
 const std::vector<Schedule>& all_schedules() {
   static const std::vector<Schedule> schedules = {
@@ -227,14 +264,12 @@ void run_grid(const LaunchShape& shape, void (*body)(void*), void* arg) {
   if (n_blocks == 0 || shape.grid.x > 0x7fffffffU || shape.grid.y > 65535 || shape.grid.z > 65535)
     throw Fault(kernel + ": a grid of " + text_of({shape.grid.x, shape.grid.y, shape.grid.z}) +
                 ", expected at least 1 and at most 65535 in y and z");
-  if (shape.shared_bytes > kMaxShared)
-    throw Fault(kernel + ": " + std::to_string(shape.shared_bytes) +
-                " bytes of dynamic shared memory, expected at most " + std::to_string(kMaxShared));
+  check_shared(kernel, shape.shared_bytes);
   g_launch.shape = shape;
   g_launch.body = body;
   g_launch.arg = arg;
   g_launch.n_threads = static_cast<unsigned>(n_threads);
-  g_launch.now = {{}, {}, shape.block, shape.grid};
+  current_indices = {{}, {}, shape.block, shape.grid};
   g_launch.random.seed(g_schedule.seed);
   g_launch.failure = nullptr;
   g_launch.shared.clear();
@@ -245,10 +280,6 @@ void run_grid(const LaunchShape& shape, void (*body)(void*), void* arg) {
   g_launch.shared.clear();
 }
 
-const Indices& indices() {
-  return g_launch.now;
-}
-
 void fault(const std::string& what, const Where& where) {
   throw Fault(in_block() + ", thread " + text_of(current().index) + ", " + text_of(where) + ": " +
               what);
@@ -257,10 +288,7 @@ void fault(const std::string& what, const Where& where) {
 void* shared_array(const void* tag, size_t bytes, size_t align) {
   for (SharedArray& a : g_launch.shared)
     if (a.tag == tag) return a.memory.get();
-  if (n_shared_bytes() + bytes > kMaxStaticShared)
-    throw Fault(in_block() + ": " + std::to_string(n_shared_bytes() + bytes) +
-                " bytes of static shared memory, expected at most " +
-                std::to_string(kMaxStaticShared));
+  check_shared(in_block(), n_shared_bytes() + bytes);
   g_launch.shared.push_back(make_shared_array(tag, bytes, align));
   return g_launch.shared.back().memory.get();
 }
@@ -287,45 +315,47 @@ void meet_block(const Where& where) {
 }
 
 void meet_warp(const Collective& c) {
-  const unsigned first = g_launch.current / kWarp * kWarp;
-  if (!(c.mask >> (g_launch.current - first) & 1U))
+  const unsigned first = g_launch.current / kWarp * kWarp, lane = g_launch.current - first;
+  Warp& warp = g_launch.warps[first / kWarp];
+  const uint32_t others = c.mask & ~(1U << lane);
+  if (!(c.mask >> lane & 1U))
     fault(std::string(c.name) + " with a mask that leaves out its own lane", c.where);
-  std::array<void*, kWarp> data{};
-  bool all_here = true;
+  if (others & ~warp.lanes)
+    fault(std::string(c.name) + " names lane " +
+              std::to_string(std::countr_zero(others & ~warp.lanes)) + ", which the block lacks",
+          c.where);
+  if (others & warp.done)
+    fault(std::string(c.name) + " names lane " +
+              std::to_string(std::countr_zero(others & warp.done)) + ", which left the kernel",
+          c.where);
   current().collective = &c;
-  for (unsigned lane = 0; lane < kWarp; ++lane) {
-    if (!(c.mask >> lane & 1U)) continue;
-    const unsigned i = first + lane;
-    if (i >= g_launch.n_threads)
-      fault(std::string(c.name) + " names lane " + std::to_string(lane) + ", which the block lacks",
-            c.where);
-    Thread& t = *g_threads[i];
-    if (i == g_launch.current) {
-      data[lane] = c.data;
-      continue;
-    }
-    if (t.state == State::kDone)
-      fault(std::string(c.name) + " names lane " + std::to_string(lane) + ", which left the kernel",
-            c.where);
-    if (t.state != State::kAtWarp) {
-      all_here = false;
-      continue;
-    }
-    const Collective& other = *t.collective;
-    if (other.mask == c.mask && same_place(other.where, c.where) &&
-        std::strcmp(other.name, c.name) == 0) {
-      data[lane] = other.data;
-      continue;
-    }
-    all_here = false;
-    if (!(other.mask >> (g_launch.current - first) & 1U)) continue;  // it may yet come
+  const auto check_same = [&](unsigned other_lane) {
+    const Collective& other = *g_threads[first + other_lane]->collective;
+    const bool is_same =
+        other.mask == c.mask && same_place(other.where, c.where) && same_text(other.name, c.name);
+    // Else it may yet come, when what it waits for has gone on.
+    if (is_same || !(other.mask >> lane & 1U)) return is_same;
     current().state = State::kAtWarp;
     throw Fault(in_block() + ": lanes diverged: " + standings());
+  };
+  const uint32_t waiting = others & warp.waiting;
+  bool all_here = waiting == others;
+  if (!all_here && waiting != 0) (void)check_same(static_cast<unsigned>(std::countr_zero(waiting)));
+  std::array<void*, kWarp> data{};
+  data[lane] = c.data;
+  for (uint32_t rest = all_here ? others : 0; rest != 0; rest &= rest - 1) {
+    const auto i = static_cast<unsigned>(std::countr_zero(rest));
+    all_here = check_same(i) && all_here;
+    data[i] = g_threads[first + i]->collective->data;
   }
-  if (!all_here) return wait_as(State::kAtWarp);
+  if (!all_here) {
+    warp.waiting |= 1U << lane;
+    return wait_as(State::kAtWarp);
+  }
   if (c.apply) c.apply(data.data(), c.mask);
-  for (unsigned lane = 0; lane < kWarp; ++lane)
-    if (c.mask >> lane & 1U) g_threads[first + lane]->state = State::kReady;
+  warp.waiting &= ~c.mask;
+  for (uint32_t rest = others; rest != 0; rest &= rest - 1)
+    g_threads[first + static_cast<unsigned>(std::countr_zero(rest))]->state = State::kReady;
 }
 
 void copy_later(void* to, const void* from, size_t n_bytes) {

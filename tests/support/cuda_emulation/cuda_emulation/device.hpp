@@ -17,10 +17,10 @@
 #define __forceinline__ inline
 #define __launch_bounds__(...)
 
-#define threadIdx (::cuda_emulation::indices().thread)
-#define blockIdx (::cuda_emulation::indices().block)
-#define blockDim (::cuda_emulation::indices().n_threads)
-#define gridDim (::cuda_emulation::indices().n_blocks)
+#define threadIdx (::cuda_emulation::current_indices.thread)
+#define blockIdx (::cuda_emulation::current_indices.block)
+#define blockDim (::cuda_emulation::current_indices.n_threads)
+#define gridDim (::cuda_emulation::current_indices.n_blocks)
 
 /// DVT_SHARED(float, s_sums, [8]): an array in shared memory.
 #define DVT_SHARED(type, name, dims)                        \
@@ -72,7 +72,7 @@ T shuffle(const char* name, unsigned mask, T value, int from, const Where& where
   return mine.result;
 }
 inline int lane_index() {
-  const Indices& i = indices();
+  const Indices& i = current_indices;
   return static_cast<int>((i.thread.x + i.n_threads.x * (i.thread.y + i.n_threads.y * i.thread.z)) %
                           32);
 }

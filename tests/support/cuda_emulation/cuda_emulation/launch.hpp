@@ -77,7 +77,7 @@ struct Indices {
   uint3 thread, block;
   dim3 n_threads, n_blocks;
 };
-const Indices& indices();
+extern Indices current_indices;
 
 /// Stops the launch: throws Fault with the kernel, the block and the thread before what.
 [[noreturn]] void fault(const std::string& what, const Where& where);

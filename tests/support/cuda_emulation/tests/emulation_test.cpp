@@ -292,7 +292,7 @@ TEST(Emulation, ReportsWhatADeviceWouldNotDo) {
   alignas(16) const float x[8] = {};
   expect_has(fault_of({"misaligned", 1, 2}, misaligned_kernel, x),
              "thread (1, 0, 0), emulation_test.cpp:");
-  expect_has(fault_of({"much_shared", 1, 32}, much_shared_kernel), "52000 bytes of static shared");
+  expect_has(fault_of({"much_shared", 1, 32}, much_shared_kernel), "52000 bytes of shared");
   expect_has(fault_of({"much_shared", 1, 32, 300000}, much_shared_kernel), "300000 bytes");
   expect_has(fault_of({"big_block", 1, 1025}, much_shared_kernel), "1025 threads");
   expect_has(fault_of({"no_grid", 0, 32}, much_shared_kernel), "a grid of (0, 1, 1)");
