@@ -4,65 +4,19 @@
 #pragma once
 
 #include <dovetail/host_program.hpp>
+#include <dovetail/plain_weights.hpp>
 
 #include <array>
 #include <cmath>
 
 namespace dovetail {
 
-/// The dtype of a plain weight format, 0 for any other.
-inline uint32_t plain_dtype(std::string_view format) {
-  if (format == "float32") return DVT_F32;
-  if (format == "bf16") return DVT_BF16;
-  if (format == "f16") return DVT_F16;
-  return 0;
-}
-inline uint64_t elements_of(const dvt_weight_use& use) {
-  uint64_t n = 1;
-  for (uint32_t i = 0; i < use.ndim; ++i) n *= static_cast<uint64_t>(use.shape[i]);
-  return n;
-}
-
-class HostBackend {
+class HostBackend : public PlainWeights {
  public:
-  /// How this backend widens 16-bit floats.
-  struct Widen {
-    void (*bf16)(float* out, const uint16_t* x, int64_t n);
-    void (*f16)(float* out, const uint16_t* x, int64_t n);
-  };
-
-  HostBackend(const BackendOpen& in, Widen widen) : host_(in.host), widen_(widen) {}
+  HostBackend(const BackendOpen& in, Widen widen) : PlainWeights(widen), host_(in.host) {}
   HostBackend(const HostBackend&) = delete;
   HostBackend& operator=(const HostBackend&) = delete;
 
-  /// Plain weights: matrices are read where they lie; vectors become float32.
-  dvt_weight_plan plan(const dvt_weight_use& use) const {
-    const std::string_view stored = to_view(use.stored), wanted = to_view(use.wanted);
-    const uint32_t dtype = plain_dtype(stored);
-    if (dtype == 0 || (!wanted.empty() && wanted != stored))
-      throw Error("weight is stored as \"" + std::string(stored) + "\"" +
-                      (wanted.empty() ? "" : ", wanted as \"" + std::string(wanted) + "\"") +
-                      "; this backend computes with float32, bf16 and f16 as they are stored, or "
-                      "with int8, int6, int4 and int4q",
-                  DVT_EUNSUPPORTED, std::string(to_view(use.name)));
-    if (dtype == DVT_F32 || use.ndim > 1)
-      return {sizeof(dvt_weight_plan),
-              DVT_PLAN_KEEP,
-              0,
-              static_cast<uint32_t>(dtype_bytes(dtype)),
-              elements_of(use) * dtype_bytes(dtype),
-              0,
-              {}};
-    return {sizeof(dvt_weight_plan),          DVT_PLAN_PACK, 0, 64,
-            elements_of(use) * sizeof(float), dtype,         {}};
-  }
-  void pack(std::span<const dvt_weight_use> uses, std::span<const dvt_bytes> sources, void* dst,
-            uint64_t, Call) const {
-    const auto* in = static_cast<const uint16_t*>(sources[0].p);
-    const bool is_bf16 = plain_dtype(to_view(uses[0].stored)) == DVT_BF16;
-    (is_bf16 ? widen_.bf16 : widen_.f16)(static_cast<float*>(dst), in,
-                                         static_cast<int64_t>(elements_of(uses[0])));
-  }
   void bind(std::span<const dvt_weight_use> uses, const dvt_weight_plan& plan, const void* p) {
     const uint32_t dtype =
         plan.how == DVT_PLAN_PACK ? uint32_t{DVT_F32} : plain_dtype(to_view(uses[0].stored));
@@ -76,13 +30,7 @@ class HostBackend {
   StateEstimate estimate_with(HostProgram::FindOp find, bool parallel, const dvt_graph* graph,
                               const dvt_compile_options& options, uint32_t kv_dtype,
                               uint32_t page_len) const {
-    StateEstimate out;
-    const GraphView g(graph);
-    for (uint64_t i = 0; i < graph->n_states; ++i) {
-      const dvt_state_spec& spec = g.state(i);
-      const uint64_t bytes = HostStates::bytes_per_unit(spec, kv_dtype, page_len);
-      (spec.kind == DVT_STATE_PAGED ? out.bytes_per_page : out.bytes_per_slot) += bytes;
-    }
+    StateEstimate out = HostStates::estimate(GraphView(graph), kv_dtype, page_len);
     const dvt_host_v1* h = host_.table();
     out.workspace =
         HostProgram::workspace(graph, options, find, parallel ? h->n_lanes(h->self) : 1);
@@ -192,7 +140,6 @@ class HostBackend {
   }
 
   Host host_;
-  Widen widen_;
   HostStates states_;
   std::map<std::string, HostWeight, std::less<>> weights_;
   uint64_t workspace_ = 0;

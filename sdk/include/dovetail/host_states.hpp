@@ -1,13 +1,12 @@
-// HostStates: the bytes of sequence states for a backend in host memory.
+// States: the bytes of sequence states, in host memory (HostStates) or in a device's.
 //
 // PAGED rows of two dimensions [G, E] lie as [page][G][row][E], so that one head's rows of a page are
 // one run of memory; other rows as [page][row][..]. With DVT_I8_SCALED the bytes of a scaled row stand
 // for [E]. FIXED blocks lie by sequence slot. Export and import speak the canonical layout [rows, dim...].
 #pragma once
 
-#include <dovetail/abi/backend.h>
 #include <dovetail/abi/op.h>
-#include <dovetail/doc.hpp>
+#include <dovetail/backend.hpp>
 
 #include <sys/mman.h>
 
@@ -59,7 +58,22 @@ inline AlignedBytes aligned_bytes(uint64_t n) {
   return AlignedBytes(static_cast<uint8_t*>(p));
 }
 
-class HostStates {
+/// The host's memory for states: how blocks are made, filled, and moved from and to host memory.
+struct HostMemory {
+  using Block = AlignedBytes;
+
+  Block allocate(uint64_t n) const { return aligned_bytes(n); }
+  void zero(uint8_t* p, uint64_t n) const { std::memset(p, 0, n); }
+  void copy(uint8_t* to, const uint8_t* from, uint64_t n) const { std::memcpy(to, from, n); }
+  void copy_in(uint8_t* to, const uint8_t* host, uint64_t n) const { std::memcpy(to, host, n); }
+  void copy_out(uint8_t* host, const uint8_t* from, uint64_t n) const {
+    std::memcpy(host, from, n);
+  }
+};
+
+/// States in memory of that kind, whose blocks say get().
+template <class Memory>
+class States {
  public:
   struct Slot {
     uint32_t kind = 0, dtype = 0, group = 0;
@@ -83,9 +97,21 @@ class HostStates {
   static uint64_t bytes_per_unit(const dvt_state_spec& spec, uint32_t kv_dtype, uint32_t page_len) {
     return slot_of(spec, kv_dtype, page_len).page_bytes;
   }
+  /// Bytes of all states of a graph.
+  static StateEstimate estimate(const GraphView& g, uint32_t kv_dtype, uint32_t page_len) {
+    StateEstimate out;
+    for (uint64_t i = 0; i < g.raw().n_states; ++i) {
+      const dvt_state_spec& spec = g.state(i);
+      const uint64_t bytes = bytes_per_unit(spec, kv_dtype, page_len);
+      (spec.kind == DVT_STATE_PAGED ? out.bytes_per_page : out.bytes_per_slot) += bytes;
+    }
+    return out;
+  }
   static bool supported(const dvt_state_spec& spec) {
     return (spec.kind == DVT_STATE_PAGED && spec.rate == 1) || spec.kind == DVT_STATE_FIXED;
   }
+
+  explicit States(Memory memory = {}) : memory_(std::move(memory)) {}
 
   void alloc(std::span<const dvt_state_spec> specs, uint32_t kv_dtype, uint32_t page_len,
              uint32_t n_pages, uint32_t n_slots) {
@@ -106,11 +132,11 @@ class HostStates {
       bytes_ += (total + 63) / 64 * 64;
       slots_.push_back(slot);
     }
-    memory_ = aligned_bytes(bytes_);
+    block_ = memory_.allocate(bytes_);
     for (size_t i = 0; i < slots_.size(); ++i) {
-      slots_[i].data = memory_.get() + offsets[i];
+      slots_[i].data = block_.get() + offsets[i];
       if (slots_[i].kind == DVT_STATE_FIXED)
-        std::memset(slots_[i].data, 0, slots_[i].page_bytes * n_slots);
+        memory_.zero(slots_[i].data, slots_[i].page_bytes * n_slots);
     }
   }
   const Slot& slot(uint32_t i) const { return slots_[i]; }
@@ -121,13 +147,14 @@ class HostStates {
   void reset(uint32_t sequence_slot) {
     for (Slot& s : slots_)
       if (s.kind == DVT_STATE_FIXED)
-        std::memset(s.data + sequence_slot * s.page_bytes, 0, s.page_bytes);
+        memory_.zero(s.data + sequence_slot * s.page_bytes, s.page_bytes);
   }
   void copy_pages(uint32_t group, const uint32_t* src, const uint32_t* dst, uint64_t n) {
     for (Slot& s : slots_)
       if (s.kind == DVT_STATE_PAGED && s.group == group)
         for (uint64_t i = 0; i < n; ++i)
-          std::memcpy(s.data + dst[i] * s.page_bytes, s.data + src[i] * s.page_bytes, s.page_bytes);
+          memory_.copy(s.data + dst[i] * s.page_bytes, s.data + src[i] * s.page_bytes,
+                       s.page_bytes);
   }
   void export_chunk(const dvt_chunk& c) const { transfer(c, false); }
   void import_chunk(const dvt_chunk& c) { transfer(c, true); }
@@ -155,8 +182,8 @@ class HostStates {
       throw Error("state " + std::to_string(c.state) + " does not exist");
     const Slot& s = slots_[c.state];
     auto* outside = static_cast<uint8_t*>(c.data);
-    const auto move = [in](uint8_t* inside, uint8_t* other, uint64_t n) {
-      in ? std::memcpy(inside, other, n) : std::memcpy(other, inside, n);
+    const auto move = [in, this](uint8_t* inside, uint8_t* other, uint64_t n) {
+      in ? memory_.copy_in(inside, other, n) : memory_.copy_out(other, inside, n);
     };
     if (s.kind == DVT_STATE_FIXED) {
       if (c.bytes != s.page_bytes)
@@ -178,10 +205,12 @@ class HostStates {
     }
   }
 
-  AlignedBytes memory_;
-  std::vector<Slot> slots_;  // in memory_
+  Memory memory_;
+  typename Memory::Block block_;
+  std::vector<Slot> slots_;  // in block_
   uint32_t page_len_ = 1;
   uint64_t bytes_ = 0;
 };
+using HostStates = States<HostMemory>;
 
 }  // namespace dovetail
