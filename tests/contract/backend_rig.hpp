@@ -23,6 +23,18 @@ inline const OpRegistry& op_registry() {
   return ops;
 }
 
+/// Of the backend's first device, DVT_DEVICE_CPU or another; 0 if this machine has none for it.
+inline uint32_t device_kind(const LoadedPlugin& plugin) {
+  const auto* table = plugin.interface<dvt_backend_v1>("dovetail.backend/1");
+  Frame call;
+  uint64_t n = 0;
+  (void)table->devices(plugin.self, call, nullptr, 0, &n);
+  std::vector<dvt_device> devices(n);
+  for (dvt_device& d : devices) d.struct_size = sizeof d;
+  expect_ok(table->devices(plugin.self, call, devices.data(), n, &n), call, "devices");
+  return devices.empty() ? 0 : devices[0].kind;
+}
+
 /// A sequence: its cache pages and how many of its tokens are in them.
 struct Sequence {
   uint32_t slot = 0;
