@@ -49,6 +49,14 @@ TEST(ReplyFormat, IsFoundInTheTemplatesOfRealModels) {
   }
 }
 
+TEST(ReplyFormat, BareJsonIsSeenByTheWordsThatAskForIt) {
+  EXPECT_EQ(
+      styles_of(ReplyFormat::detect(
+          "{{- 'Respond in the format {\"name\": function name, \"parameters\": dictionary of "
+          "argument name and its value}.' }}")),
+      "none llama3_json");
+}
+
 TEST(ReplyFormat, MayBeNamed) {
   const std::string qwen3 = test::read_file("tests/data/chat/templates/qwen3.jinja");
   EXPECT_EQ(styles_of(*ReplyFormat::choose("auto", "auto", qwen3)), "think hermes");
