@@ -8,20 +8,33 @@
 namespace dovetail::core::jinja {
 namespace {
 
+using Big = boost::multiprecision::cpp_int;
+
+// The same as compare_numbers().
+int compare_big(const Big& a, double b) {
+  if (std::isnan(b)) return 2;
+  if (std::isinf(b)) return b > 0 ? -1 : 1;
+  const double whole = std::floor(b);
+  const int order = a.compare(Big(whole));
+  return order < 0 ? -1 : order > 0 ? 1 : whole < b ? -1 : 0;
+}
+
 // -1, 0 or 1 for two numbers; 2 if either is NaN. long double holds every int64 and every double.
 int compare_numbers(const Value& a, const Value& b) {
   if (a.is(Kind::kBigInt) || b.is(Kind::kBigInt)) {
-    if (a.is_integer() && b.is_integer()) {
-      const auto big = [](const Value& v) {
-        return v.is(Kind::kBigInt) ? v.as_big_int().v : boost::multiprecision::cpp_int(v.as_int());
-      };
-      return big(a).compare(big(b)) < 0 ? -1 : big(a) == big(b) ? 0 : 1;
+    const auto big = [](const Value& v) {
+      return v.is(Kind::kBigInt) ? v.as_big_int().v : Big(v.as_int());
+    };
+    if (b.is(Kind::kFloat)) return compare_big(big(a), b.as_float());
+    if (a.is(Kind::kFloat)) {
+      const int order = compare_big(big(b), a.as_float());
+      return order == 2 ? 2 : -order;
     }
+    const int order = big(a).compare(big(b));
+    return order < 0 ? -1 : order > 0 ? 1 : 0;
   }
   const auto real = [](const Value& v) -> long double {
-    if (v.is(Kind::kFloat)) return v.as_float();
-    if (v.is(Kind::kBigInt)) return v.as_big_int().v.convert_to<long double>();
-    return static_cast<long double>(v.as_int());
+    return v.is(Kind::kFloat) ? v.as_float() : static_cast<long double>(v.as_int());
   };
   const long double x = real(a);
   const long double y = real(b);

@@ -164,6 +164,24 @@ TEST(TemplateLimits, IntegersBeyondEveryFloatAreDividedAsPythonDivides) {
     expect_refused(std::string("{{ ") + source + " }}", "int too large to convert to float");
 }
 
+TEST(TemplateLimits, IntegersAreComparedWithFloatsExactlyHoweverLarge) {
+  const std::pair<const char*, const char*> values[] = {
+      {"{{ [2 ** 20000 > 1.5, 2 ** 20000 == 2.0 ** 1000, 1e308 < 2 ** 20000] }}",
+       "[True, False, True]"},
+      {"{{ [2 ** 70 == 2.0 ** 70, 2 ** 70 + 1 == 2.0 ** 70, 2.0 ** 70 < 2 ** 70 + 1] }}",
+       "[True, False, True]"},
+      {"{{ [1e308 * 10 > 2 ** 20000, -1e308 * 10 < 2 ** 20000] }}", "[True, True]"},
+      {"{{ {2 ** 20000: 'x'}[2 ** 20000] ~ {2 ** 70: 'y'}[2.0 ** 70] }}", "xy"},
+  };
+  for (const auto& [source, expected] : values) {
+    const Result<ChatTemplate> parsed = ChatTemplate::parse(source, "t");
+    ASSERT_TRUE(parsed.is_ok()) << source;
+    const Result<Rendered> out = parsed->render(Node::make_map(), tight());
+    ASSERT_TRUE(out.is_ok()) << source << ": " << out.status().message();
+    EXPECT_EQ(out->text, expected) << source;
+  }
+}
+
 TEST(TemplateLimits, SearchIsNotQuadratic) {
   expect_refused(
       "{% set a = 'a' * 2000000 %}{% set b = 'a' * 1000000 ~ 'b' %}"
