@@ -179,6 +179,66 @@ TEST_P(BackendContract, PlansTheSameEachTime) {
   }
 }
 
+// A host of another release has longer or shorter records; the first says how long.
+TEST_P(BackendContract, StepsByTheHostsRecords) {
+  BackendRig rig(*plugin_);
+  const std::vector<dvt_weight_use> uses = rig.uses();
+  const std::vector<dvt_weight_plan> want = rig.plan(uses);
+  constexpr size_t kLonger = 24, kKnownToAll = offsetof(dvt_weight_plan, numbers_format);
+  for (const size_t use_bytes : {sizeof(dvt_weight_use), sizeof(dvt_weight_use) + kLonger})
+    for (const size_t plan_bytes : {kKnownToAll, sizeof(dvt_weight_plan) + kLonger}) {
+      SCOPED_TRACE(std::to_string(use_bytes) + ", " + std::to_string(plan_bytes));
+      constexpr uint8_t kUnknown = 0xee;
+      std::vector<uint8_t> in(use_bytes * uses.size(), kUnknown),
+          out(plan_bytes * uses.size(), kUnknown);
+      for (size_t i = 0; i < uses.size(); ++i) {
+        dvt_weight_use use = uses[i];
+        use.struct_size = static_cast<uint32_t>(use_bytes);
+        std::memcpy(&in[i * use_bytes], &use, sizeof use);
+        const auto length = static_cast<uint32_t>(plan_bytes);
+        std::memcpy(&out[i * plan_bytes], &length, sizeof length);
+      }
+      Frame call;
+      expect_ok(table_->plan(rig.context(), call, reinterpret_cast<dvt_weight_use*>(in.data()),
+                             reinterpret_cast<dvt_weight_plan*>(out.data()), uses.size()),
+                call, "plan");
+      for (size_t i = 0; i < uses.size(); ++i) {
+        dvt_weight_plan got{};
+        std::memcpy(&got, &out[i * plan_bytes], std::min(plan_bytes, sizeof got));
+        EXPECT_EQ(got.struct_size, plan_bytes);
+        EXPECT_EQ(std::tie(got.how, got.group, got.align, got.bytes, got.layout_hash),
+                  std::tie(want[i].how, want[i].group, want[i].align, want[i].bytes,
+                           want[i].layout_hash));
+        for (size_t k = sizeof got; k < plan_bytes; ++k)
+          EXPECT_EQ(out[i * plan_bytes + k], kUnknown) << k;
+      }
+    }
+}
+
+// What a report calls the weights: the format of the numbers, in whatever layout they are.
+TEST_P(BackendContract, NamesTheFormatOfQuantisedNumbers) {
+  BackendRig rig(*plugin_);
+  for (const std::string wanted : {"int8", "int6", "int4", "int4q"}) {
+    SCOPED_TRACE(wanted);
+    dvt_weight_use use = rig.uses().front();
+    use.access = DVT_ACCESS_DENSE;
+    use.stored = abi_text("float32");
+    use.wanted = abi_text(wanted);
+    use.ndim = 2;
+    use.shape[0] = 128, use.shape[1] = 64;
+    dvt_weight_plan plan{};
+    plan.struct_size = sizeof plan;
+    Frame call;
+    if (table_->plan(rig.context(), call, &use, &plan, 1) != DVT_OK) continue;
+    const bool is_file_format = plan.file_format.n > 0;
+    EXPECT_TRUE(text_of(is_file_format ? plan.file_format : plan.numbers_format)
+                    .starts_with(wanted + "."));
+    const double bits = 8.0 * static_cast<double>(is_file_format ? plan.bytes : plan.numbers_bytes);
+    EXPECT_LE(bits, (wanted.at(3) - '0' + 1) * 128 * 64);
+    EXPECT_GE(bits, (wanted.at(3) - '0') * 128 * 64);
+  }
+}
+
 TEST_P(BackendContract, RefusesFormatsThatItCannotCompute) {
   BackendRig rig(*plugin_);
   dvt_weight_use use = rig.uses().front();

@@ -106,19 +106,14 @@ dvt_weight_plan plan_stored(const dvt_weight_use& use, WeightFormat format) {
   // A block takes 18, 25 or 33 times 16 bytes: no better aligned than this, wherever the matrix begins.
   const uint32_t align =
       kernels::packed_bytes(format, kernels::kPackedRows, kernels::kQuantBlock) % 32 == 0 ? 32 : 16;
-  return {sizeof(dvt_weight_plan), DVT_PLAN_KEEP, 0, align, bytes_of(use, format), 0, {}};
+  return plan_kept(bytes_of(use, format), align);
 }
 
 dvt_weight_plan plan_packed(const dvt_weight_use& use, WeightFormat format) {
   const uint64_t layout =
       kLayoutVersion << 32 | uint64_t{packed_dtype(format)} << 8 | kernels::kPackedRows;
-  return {sizeof(dvt_weight_plan),
-          DVT_PLAN_PACK,
-          0,
-          64,
-          bytes_of(use, format),
-          layout,
-          literal(kernels::kPackedFormatNames[static_cast<int>(format)])};
+  return dovetail::plan_packed(bytes_of(use, format), layout,
+                               kernels::kPackedFormatNames[static_cast<int>(format)]);
 }
 
 std::optional<GgufPacked> gguf_format_to_pack(const dvt_weight_use& use) {
@@ -132,7 +127,7 @@ dvt_weight_plan plan_gguf(const dvt_weight_use& use, GgufPacked format) {
   const uint64_t layout =
       kLayoutVersion << 32 | uint64_t{packed_dtype(format)} << 8 | kernels::kPackedRows;
   const int64_t bytes = kernels::gguf_packed_bytes(format, use.shape[0], use.shape[1]);
-  return {sizeof(dvt_weight_plan), DVT_PLAN_PACK, 0, 64, static_cast<uint64_t>(bytes), layout, {}};
+  return dovetail::plan_packed(static_cast<uint64_t>(bytes), layout);
 }
 
 void pack_gguf(const Host& host, GgufPacked format, const dvt_weight_use& use, dvt_bytes source,
@@ -169,8 +164,7 @@ const kernels::GgufFormat* expanded_format(const dvt_weight_use& use) {
 
 dvt_weight_plan plan_expanded(const dvt_weight_use& use) {
   constexpr uint64_t kLayout = 0x200;  // float32
-  return {sizeof(dvt_weight_plan),          DVT_PLAN_PACK, 0, 64,
-          elements_of(use) * sizeof(float), kLayout,       {}};
+  return dovetail::plan_expanded(use, kLayout);
 }
 
 void expand(const Host& host, const kernels::GgufFormat& format, const dvt_weight_use& use,

@@ -104,19 +104,11 @@ WeightPlanner::WeightPlanner(const Host& host)
     : PlainWeights({host_kernels().bf16_to_f32, host_kernels().f16_to_f32}), host_(host) {}
 
 dvt_weight_plan WeightPlanner::plan(const dvt_weight_use& use) const {
-  if (const auto format = stored_format(use))
-    return {sizeof(dvt_weight_plan), DVT_PLAN_KEEP, 0, 4, packed_size(*format, use), 0, {}};
-  if (gguf_format(use))
-    return {sizeof(dvt_weight_plan),          DVT_PLAN_PACK,   0, 64,
-            elements_of(use) * sizeof(float), kExpandedLayout, {}};
+  if (const auto format = stored_format(use)) return plan_kept(packed_size(*format, use), 4);
+  if (gguf_format(use)) return plan_expanded(use, kExpandedLayout);
   if (const auto format = format_to_pack(use))
-    return {sizeof(dvt_weight_plan),
-            DVT_PLAN_PACK,
-            0,
-            64,
-            packed_size(*format, use),
-            kPackedLayout + static_cast<uint64_t>(*format),
-            to_abi(kernels::kPackedFormatNames[static_cast<int>(*format)])};
+    return plan_packed(packed_size(*format, use), kPackedLayout + static_cast<uint64_t>(*format),
+                       kernels::kPackedFormatNames[static_cast<int>(*format)]);
   dvt_weight_use as_stored = use;  // a vector, or rows that are no whole blocks
   if (find_format(to_view(use.wanted), kernels::kWeightFormatNames)) as_stored.wanted = {};
   return PlainWeights::plan(as_stored);

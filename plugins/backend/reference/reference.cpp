@@ -50,21 +50,17 @@ class Reference : public HostBackend {
   }
 
   dvt_weight_plan plan(const dvt_weight_use& use) const {
-    if (gguf_format(use))
-      return {sizeof(dvt_weight_plan),          DVT_PLAN_PACK, 0, 64,
-              elements_of(use) * sizeof(float), kGgufLayout,   {}};
-    const BlockFormat *stored = stored_format(use), *wanted = wanted_format(use);
-    if (stored)
-      return {sizeof(dvt_weight_plan),          DVT_PLAN_PACK,      0, 64,
-              elements_of(use) * sizeof(float), layout_of(*stored), {}};
+    if (gguf_format(use)) return plan_expanded(use, kGgufLayout);
+    if (const BlockFormat* stored = stored_format(use))
+      return plan_expanded(use, layout_of(*stored));
     dvt_weight_use as_stored = use;
+    const BlockFormat* wanted = wanted_format(use);
     if (wanted) as_stored.wanted = {};
     dvt_weight_plan out = HostBackend::plan(as_stored);
     if (!wanted || !is_whole_blocks(use)) return out;
-    out.how = DVT_PLAN_PACK;
-    out.align = 64;
-    out.bytes = elements_of(use) * sizeof(float);
-    out.layout_hash = layout_of(*wanted);
+    out = plan_expanded(use, layout_of(*wanted));
+    out.numbers_format = to_abi(wanted->stored);
+    out.numbers_bytes = packed_size(*wanted, use);
     return out;
   }
   void pack(std::span<const dvt_weight_use> uses, std::span<const dvt_bytes> sources, void* dst,

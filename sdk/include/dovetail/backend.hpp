@@ -6,6 +6,7 @@
 #include <dovetail/abi/op.h>
 #include <dovetail/graph_view.hpp>
 #include <dovetail/plugin.hpp>
+#include <dovetail/records.hpp>
 
 #include <algorithm>
 #include <memory>
@@ -75,22 +76,25 @@ struct BackendTable {
   static dvt_code plan(void* ctx, dvt_call* call, const dvt_weight_use* uses, dvt_weight_plan* out,
                        uint64_t n) noexcept {
     return guard(call, [&] {
+      const std::vector<dvt_weight_use> known = read_records(uses, n);
       for (uint64_t i = 0; i < n; ++i) {
-        out[i] = self(ctx).plan(uses[i]);
-        out[i].group = static_cast<uint32_t>(i);
+        dvt_weight_plan plan = self(ctx).plan(known[i]);
+        plan.group = static_cast<uint32_t>(i);
+        write_record(out, i, plan);
       }
     });
   }
   static dvt_code pack(void* ctx, dvt_call* call, const dvt_weight_use* uses,
                        const dvt_bytes* sources, uint64_t n, void* dst, uint64_t bytes) noexcept {
     return guard(call, [&] {
-      self(ctx).pack({uses, static_cast<size_t>(n)}, {sources, static_cast<size_t>(n)}, dst, bytes,
+      self(ctx).pack(read_records(uses, n), {sources, static_cast<size_t>(n)}, dst, bytes,
                      Call(call));
     });
   }
   static dvt_code bind(void* ctx, dvt_call* call, const dvt_weight_use* uses, uint64_t n,
                        const dvt_weight_plan* plan, const void* p) noexcept {
-    return guard(call, [&] { self(ctx).bind({uses, static_cast<size_t>(n)}, *plan, p); });
+    return guard(call,
+                 [&] { self(ctx).bind(read_records(uses, n), read_records(plan, 1).front(), p); });
   }
   static dvt_code alloc_states(void* ctx, dvt_call* call, const dvt_state_spec* specs, uint64_t n,
                                uint32_t kv_dtype, uint32_t page_len, uint32_t n_pages,

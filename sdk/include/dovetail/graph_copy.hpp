@@ -6,6 +6,7 @@
 #pragma once
 
 #include <dovetail/graph_view.hpp>
+#include <dovetail/records.hpp>
 
 #include <algorithm>
 #include <cstring>
@@ -95,10 +96,7 @@ class GraphCopy {
  private:
   template <class T>
   static void copy(std::vector<T>& to, const void* from, uint64_t n, uint64_t stride) {
-    to.resize(n);
-    for (uint64_t i = 0; i < n; ++i)
-      std::memcpy(&to[i], static_cast<const uint8_t*>(from) + i * stride,
-                  std::min<uint64_t>(stride, sizeof(T)));
+    to = read_records<T>(from, n, stride);
   }
   template <class T>
   static void table(const T*& p, uint64_t& n, uint32_t& stride, const std::vector<T>& from) {

@@ -23,6 +23,32 @@ inline uint64_t elements_of(const dvt_weight_use& use) {
   return n;
 }
 
+/// The plan of a weight that is packed to `bytes`, which a file may hold under the name `file_format`, if any: static.
+inline dvt_weight_plan plan_packed(uint64_t bytes, uint64_t layout_hash,
+                                   std::string_view file_format = {}) {
+  dvt_weight_plan plan{};
+  plan.struct_size = sizeof plan;
+  plan.how = DVT_PLAN_PACK;
+  plan.align = 64;
+  plan.bytes = bytes;
+  plan.layout_hash = layout_hash;
+  plan.file_format = to_abi(file_format);
+  return plan;
+}
+/// The plan of a weight that is packed to float32, all its numbers as they are.
+inline dvt_weight_plan plan_expanded(const dvt_weight_use& use, uint64_t layout_hash) {
+  return plan_packed(elements_of(use) * sizeof(float), layout_hash);
+}
+/// The plan of a weight that is read where it lies.
+inline dvt_weight_plan plan_kept(uint64_t bytes, uint32_t align) {
+  dvt_weight_plan plan{};
+  plan.struct_size = sizeof plan;
+  plan.how = DVT_PLAN_KEEP;
+  plan.align = align;
+  plan.bytes = bytes;
+  return plan;
+}
+
 /// Plain weights: matrices stay as they are stored; vectors become float32.
 class PlainWeights {
  public:
@@ -44,15 +70,9 @@ class PlainWeights {
                       "with int8, int6, int4 and int4q",
                   DVT_EUNSUPPORTED, std::string(to_view(use.name)));
     if (dtype == DVT_F32 || use.ndim > 1)
-      return {sizeof(dvt_weight_plan),
-              DVT_PLAN_KEEP,
-              0,
-              static_cast<uint32_t>(dtype_bytes(dtype)),
-              elements_of(use) * dtype_bytes(dtype),
-              0,
-              {}};
-    return {sizeof(dvt_weight_plan),          DVT_PLAN_PACK, 0, 64,
-            elements_of(use) * sizeof(float), dtype,         {}};
+      return plan_kept(elements_of(use) * dtype_bytes(dtype),
+                       static_cast<uint32_t>(dtype_bytes(dtype)));
+    return plan_expanded(use, dtype);
   }
   void pack(std::span<const dvt_weight_use> uses, std::span<const dvt_bytes> sources, void* dst,
             uint64_t, Call) const {

@@ -38,7 +38,8 @@ typedef struct dvt_verdict {
   dvt_str reason;    /* static text of the backend; empty for native */
 } dvt_verdict;
 
-/* Weights. `plan` answers per weight; weights of one plan group are packed together, in order. */
+/* Weights. `plan` answers per weight; weights of one plan group are packed together, in order. Arrays of uses and of
+ * plans: stride [0].struct_size, which the host sets. */
 typedef struct dvt_weight_use {
   uint32_t struct_size, access;
   dvt_str name;
@@ -61,6 +62,9 @@ typedef struct dvt_weight_plan {
   dvt_str file_format; /* PACK of one matrix: the name under which a file may hold the packed bytes, static;
                           empty: they are this backend's own. Such bytes go by rows: packed in pieces of a
                           multiple of DVT_FILE_ROWS rows, a matrix gives the same bytes */
+  dvt_str numbers_format; /* PACK without a file_format: under which name a file would hold the numbers that the packed
+                             bytes stand for, static ("int4.1"); empty: those that are stored */
+  uint64_t numbers_bytes; /* what they would take there; 0: `bytes` */
 } dvt_weight_plan;
 
 typedef struct dvt_compile_options {
