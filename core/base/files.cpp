@@ -16,6 +16,8 @@
 #include <new>
 #include <system_error>
 
+#include "core/base/pages.hpp"
+
 namespace dovetail::core {
 namespace {
 
@@ -46,24 +48,6 @@ Status write_all(int fd, const char* p, size_t n, int* error) {
     n -= static_cast<size_t>(got);
   }
   return Status::ok();
-}
-
-uint64_t whole_pages(uint64_t n) {
-  return (n + File::kHugePage - 1) / File::kHugePage * File::kHugePage;
-}
-
-// Addresses for n bytes (a multiple of kHugePage) at a multiple of kHugePage, nothing behind them yet;
-// null if there are none.
-std::byte* reserve(uint64_t n) {
-  void* p = mmap(nullptr, n + File::kHugePage, PROT_NONE,
-                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (p == MAP_FAILED) return nullptr;
-  const auto begin = reinterpret_cast<uintptr_t>(p);
-  const uint64_t before = whole_pages(begin) - begin;
-  if (before > 0) munmap(p, before);
-  std::byte* place = static_cast<std::byte*>(p) + before;
-  if (before < File::kHugePage) munmap(place + n, File::kHugePage - before);
-  return place;
 }
 
 }  // namespace
@@ -113,7 +97,7 @@ Result<std::shared_ptr<File>> File::open(const fs::path& path, std::string name)
 }
 
 File::~File() {
-  if (mapped_ != nullptr) munmap(const_cast<std::byte*>(mapped_), whole_pages(size_));
+  if (mapped_ != nullptr) munmap(const_cast<std::byte*>(mapped_), whole_huge_pages(size_));
   ::close(fd_);
 }
 
@@ -163,10 +147,10 @@ Result<std::span<const std::byte>> File::map() const {
   if (size_ == 0) return std::span<const std::byte>();
   const std::lock_guard lock(map_once_);
   if (mapped_ == nullptr) {
-    std::byte* place = reserve(whole_pages(size_));
+    std::byte* place = reserve_pages(whole_huge_pages(size_));
     if (!place || mmap(place, size_, PROT_READ, MAP_SHARED | MAP_FIXED, fd_, 0) == MAP_FAILED) {
       const int error = errno;
-      if (place) munmap(place, whole_pages(size_));
+      if (place) munmap(place, whole_huge_pages(size_));
       return io_error(name_ + ": cannot map: " + errno_text(error));
     }
     mapped_ = place;
@@ -177,9 +161,9 @@ Result<std::span<const std::byte>> File::map() const {
 Status File::move_to_huge_pages(uint64_t offset, uint64_t n) const {
   if (!mapped_ || offset > size_ || n > size_ - offset)
     return invalid(name_ + ": bytes to move that are not mapped");
-  const uint64_t begin = offset / kHugePage * kHugePage, end = whole_pages(offset + n);
+  const uint64_t begin = offset / kHugePage * kHugePage, end = whole_huge_pages(offset + n);
   if (begin == end) return Status::ok();
-  std::byte* copy = reserve(end - begin);
+  std::byte* copy = reserve_pages(end - begin);
   const auto failed = [&](Status status) {
     if (copy) munmap(copy, end - begin);
     return status;

@@ -54,7 +54,6 @@ class File {
   /// threads  any, one call at a time; others may read the mapping meanwhile
   /// errors   kInvalid: not mapped. kNoMemory. kIo, kFormat: the file changed. The rest stays mapped.
   Status move_to_huge_pages(uint64_t offset, uint64_t n) const;
-  static constexpr uint64_t kHugePage = uint64_t{2} << 20;
   /// Bytes [offset, offset + n) of the mapping will not be read again soon: this process need not hold their pages.
   /// Not for bytes that have moved to huge pages.
   /// threads  any

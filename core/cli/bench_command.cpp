@@ -1,12 +1,11 @@
 // bench: speed of prefill and decode, and their share of what the machine can do.
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <cstring>
 #include <random>
 
 #include "core/base/files.hpp"
 #include "core/base/json.hpp"
+#include "core/base/pages.hpp"
 #include "core/cli/command.hpp"
 #include "core/cli/session.hpp"
 
@@ -32,27 +31,6 @@ double seconds(Clock::duration d) {
   return std::chrono::duration<double>(d).count();
 }
 
-/// Anonymous memory in small or huge pages, touched.
-class Pages {
- public:
-  Pages(size_t bytes, bool huge) : bytes_(bytes) {
-    p_ = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (p_ == MAP_FAILED) return;
-    madvise(p_, bytes, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
-    std::memset(p_, 1, bytes);
-  }
-  ~Pages() {
-    if (p_ != MAP_FAILED) munmap(p_, bytes_);
-  }
-  Pages(const Pages&) = delete;
-  Pages& operator=(const Pages&) = delete;
-  const void* get() const { return p_ == MAP_FAILED ? nullptr : p_; }
-
- private:
-  size_t bytes_;
-  void* p_;
-};
-
 struct Bandwidth {
   double small_pages = 0, huge_pages = 0;  // bytes per second, medians
   size_t bytes = 0;
@@ -67,14 +45,15 @@ Result<Bandwidth> measure_bandwidth(Model& model, uint32_t repeats, Progress& pr
   out.bytes = std::min<size_t>(out.bytes, available_memory() / 4) & ~size_t{4095};
   for (const bool huge : {false, true}) {
     progress.update("measuring memory bandwidth", huge ? 1 : 0, 2);
-    const Pages pages(out.bytes, huge);
-    if (!pages.get())
+    const Pages pages(out.bytes, huge ? Pages::Size::kHuge : Pages::Size::kSmall);
+    if (!pages)
       return Status(Code::kNoMemory,
                     "no memory for a bandwidth measurement of " + bytes_text(out.bytes));
+    std::memset(pages.data(), 1, out.bytes);
     std::vector<double> rates;
     for (uint32_t i = 0; i < repeats + 2; ++i) {
       if (interrupted()) return Status(Code::kCancelled, "interrupted");
-      DVT_TRY(const double s, model.read_bandwidth(pages.get(), out.bytes));
+      DVT_TRY(const double s, model.read_bandwidth(pages.data(), out.bytes));
       rates.push_back(static_cast<double>(out.bytes) / s);
     }
     (huge ? out.huge_pages : out.small_pages) = median(rates);

@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "core/base/log.hpp"
+#include "core/base/pages.hpp"
 #include "core/base/signals_blocked.hpp"
 #include "core/model/memory_plan.hpp"
 
@@ -38,7 +39,7 @@ void Promotion::wait() {
 
 void Promotion::move(const std::vector<Range>& ranges) {
   constexpr uint64_t kPiece = uint64_t{32} << 20;  // one change of the address space each
-  static_assert(kPiece % File::kHugePage == 0);
+  static_assert(kPiece % kHugePage == 0);
   for (const Range& r : ranges)
     for (uint64_t at = r.offset; at < r.offset + r.bytes;) {
       const uint64_t n = std::min(r.offset + r.bytes, (at / kPiece + 1) * kPiece) - at;

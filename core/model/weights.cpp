@@ -1,7 +1,5 @@
 #include "core/model/weights.hpp"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <map>
 #include <set>
@@ -319,8 +317,9 @@ Status Weights::pack_rows(size_t i, int64_t row0, int64_t n, const dvt_backend_v
 }
 
 std::string_view Weights::format_in_use(size_t i) const {
-  const std::string_view packed = text_of(plans_[i].file_format);
-  return packed.empty() ? text_of(uses_[i].stored) : packed;
+  for (const dvt_str name : {plans_[i].file_format, plans_[i].numbers_format})
+    if (name.n > 0) return text_of(name);
+  return text_of(uses_[i].stored);
 }
 
 std::string Weights::format_text(size_t i) const {
@@ -358,7 +357,9 @@ double Weights::least_bits() const {
       n += n_numbers;
       bytes += sources_[k]->stored_bytes();
     }
-    if (plans_[i].how == DVT_PLAN_PACK) bytes = std::min(bytes, plans_[i].bytes);
+    const dvt_weight_plan& plan = plans_[i];
+    if (plan.how == DVT_PLAN_PACK)
+      bytes = std::min(bytes, plan.numbers_bytes > 0 ? plan.numbers_bytes : plan.bytes);
     if (n > 0) least = std::min(least, 8 * static_cast<double>(bytes) / n);
   }
   return least;
@@ -366,17 +367,19 @@ double Weights::least_bits() const {
 
 Result<Weights::Buffer> Weights::make_buffer(const dvt_weight_use& use, uint64_t bytes,
                                              uint64_t align) {
-  const bool is_large = bytes >= File::kHugePage;
-  align = std::max<uint64_t>(is_large ? File::kHugePage : 64, align);
-  Buffer buffer(static_cast<std::byte*>(::operator new[](std::max<uint64_t>(1, bytes),
-                                                         std::align_val_t{align}, std::nothrow)),
-                AlignedFree{align});
-  if (!buffer)
+  Buffer buffer;
+  if (bytes >= kHugePage && align <= kHugePage) {
+    buffer.large = Pages(bytes);
+  } else {
+    align = std::max<uint64_t>(64, align);
+    buffer.small = {static_cast<std::byte*>(::operator new[](
+                        std::max<uint64_t>(1, bytes), std::align_val_t{align}, std::nothrow)),
+                    AlignedFree{align}};
+  }
+  if (!buffer.get())
     return Status(Code::kNoMemory, "weight \"" + std::string(text_of(use.name)) +
                                        "\": no memory for " + bytes_text(bytes) +
                                        " in the backend's layout");
-  if (is_large)
-    madvise(buffer.get(), bytes, MADV_HUGEPAGE);  // it is streamed through again and again
   return buffer;
 }
 
@@ -432,7 +435,7 @@ std::vector<Promotion::Range> Weights::streamed(const RepackCache& cache) const 
   std::vector<Promotion::Range> out;  // neighbours joined; a gap of less than a page moves along
   for (const Promotion::Range& r : ranges) {
     const bool joins = !out.empty() && out.back().file == r.file &&
-                       r.offset <= out.back().offset + out.back().bytes + File::kHugePage;
+                       r.offset <= out.back().offset + out.back().bytes + kHugePage;
     if (joins)
       out.back().bytes = std::max(out.back().bytes, r.offset + r.bytes - out.back().offset);
     else

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/pages.hpp"
 #include "core/base/status.hpp"
 #include "core/graph/graph.hpp"
 #include "core/model/checkpoint.hpp"
@@ -59,7 +60,7 @@ class Weights {
   /// is a multiple of DVT_FILE_ROWS; n too, or up to the end. `out` is made as long as the piece.
   Status pack_rows(size_t i, int64_t row0, int64_t n, const dvt_backend_v1& backend, void* context,
                    const uint32_t* cancel, std::vector<std::byte>& out) const;
-  /// The format of weight i while the model runs: the one it is packed in, or as stored.
+  /// The format of weight i's numbers while the model runs: the one it is packed in or quantised to, or as stored.
   std::string_view format_in_use(size_t i) const;
   /// How many weights have which format: "28 of int4.1, 1 of float32, 9 of awq int4, groups of 128 as float32". Those
   /// read where they lie, or the others.
@@ -90,7 +91,11 @@ class Weights {
     size_t align;
     void operator()(std::byte* p) const { ::operator delete[](p, std::align_val_t{align}); }
   };
-  using Buffer = std::unique_ptr<std::byte[], AlignedFree>;
+  struct Buffer {
+    std::unique_ptr<std::byte[], AlignedFree> small;
+    Pages large;
+    std::byte* get() const { return large ? large.data() : small.get(); }
+  };
   /// The format of weight i for people, with what it is made from.
   std::string format_text(size_t i) const;
   Status check_kept(size_t i) const;

@@ -19,6 +19,7 @@
 
 #include "core/base/folder.hpp"
 #include "core/base/log.hpp"
+#include "core/base/pages.hpp"
 
 namespace dovetail::core {
 namespace {
@@ -75,14 +76,14 @@ long anonymous_kib(const void* p) {
 }
 
 TEST_F(FilesTest, MovesToPagesOfItsOwnUnderItsReaders) {
-  std::string text(5 * File::kHugePage + 12345, ' ');
+  std::string text(5 * kHugePage + 12345, ' ');
   for (size_t i = 0; i < text.size(); ++i) text[i] = static_cast<char>(i * 2654435761u >> 24);
   put("weights", text);
   const auto file = File::open(root_ / "weights", "weights");
   ASSERT_TRUE(file);
   EXPECT_EQ((*file)->move_to_huge_pages(0, 1).code(), Code::kInvalid) << "not mapped yet";
   const std::span<const std::byte> bytes = *(*file)->map();
-  EXPECT_EQ(reinterpret_cast<uintptr_t>(bytes.data()) % File::kHugePage, 0u);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(bytes.data()) % kHugePage, 0u);
   ASSERT_EQ(anonymous_kib(bytes.data()), 0);
 
   std::atomic<bool> stop{false};
@@ -93,7 +94,7 @@ TEST_F(FilesTest, MovesToPagesOfItsOwnUnderItsReaders) {
       ++n_reads;
     }
   });
-  const uint64_t middle = 2 * File::kHugePage + 100;
+  const uint64_t middle = 2 * kHugePage + 100;
   EXPECT_TRUE((*file)->move_to_huge_pages(middle, 10).is_ok());
   EXPECT_EQ(anonymous_kib(bytes.data()), 0) << "the first pages were not asked for";
   EXPECT_EQ(anonymous_kib(bytes.data() + middle), 2048);
@@ -110,14 +111,14 @@ TEST_F(FilesTest, MovesToPagesOfItsOwnUnderItsReaders) {
 }
 
 TEST_F(FilesTest, AFileCutShortIsNotMoved) {
-  put("weights", std::string(3 * File::kHugePage, 'x'));
+  put("weights", std::string(3 * kHugePage, 'x'));
   const auto file = File::open(root_ / "weights", "weights");
   const std::span<const std::byte> bytes = *(*file)->map();
-  fs::resize_file(root_ / "weights", File::kHugePage);
+  fs::resize_file(root_ / "weights", kHugePage);
   const Status s = (*file)->move_to_huge_pages(0, bytes.size());
   EXPECT_EQ(s.code(), Code::kFormat) << s.message();
   EXPECT_EQ(anonymous_kib(bytes.data()), 0) << "still the file's";
-  EXPECT_EQ(bytes[File::kHugePage - 1], std::byte{'x'});
+  EXPECT_EQ(bytes[kHugePage - 1], std::byte{'x'});
 }
 
 TEST_F(FilesTest, AnEmptyFileIsAFile) {

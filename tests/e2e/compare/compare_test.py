@@ -117,7 +117,10 @@ class Compare(unittest.TestCase):
             seen.append(got["tolerance"])
             # The same weights on the other backend: only the rounding of activations is left.
             same = self.compared(DEMO, PROMPT, "--set", f"backend.weights={weights}", "--a-set", "backend.plugin=reference")
-            self.assertLessEqual(same["tolerance"], got["tolerance"])
+            self.assertEqual(same["a"]["weights"], same["b"]["weights"])
+            self.assertEqual(same["tolerance"], seen[1])
+            alone = self.compared(DEMO, PROMPT, "--set", "backend.plugin=reference", "--b-set", f"backend.weights={weights}")
+            self.assertEqual(alone["tolerance"], got["tolerance"])
 
     def test_the_first_layer_beyond_the_tolerance_is_named(self):
         def change(values):

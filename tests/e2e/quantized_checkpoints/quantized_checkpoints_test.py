@@ -127,7 +127,7 @@ class Quantized(unittest.TestCase):
     def test_no_weight_is_there_twice(self):
         folder = self.folder / "big"
         subprocess.run([sys.executable, ROOT / "tools" / "make_checkpoint.py", folder, "--hidden-size", "512", "--intermediate-size", "2048",
-                        "--num-hidden-layers", "8", "--vocab-size", "256", "--max-position-embeddings", "512", "--tokenizer", "none"], check=True, capture_output=True)
+                        "--num-hidden-layers", "6", "--vocab-size", "256", "--max-position-embeddings", "512", "--tokenizer", "none"], check=True, capture_output=True)
         os.remove(folder / "generation_config.json")  # it and config.json are of another vocabulary
         tensors, n_bytes = {}, 0
         table = bytes(b if b & 0x7F != 0x7F else b ^ 1 for b in range(256))  # no NaN
@@ -153,14 +153,12 @@ class Quantized(unittest.TestCase):
             return int(done.stdout) * 1024
 
         for options in ((), ("--set", "backend.weights=bf16"), ("--set", "backend.weights=int8"), ("--set", "backend.plugin=reference", "--set", "backend.weights=int8")):
-            options = (*options, "--set", "backend.threads=1", "--set", "backend.huge_pages=false", "--set", "backend.weight_cache_gib=0", "--set", "context=64", "--set", "scheduler={max_batch_tokens: 4, max_seqs: 1, prefill_chunk: 4}")
+            options = (*options, "--set", "backend.huge_pages=false", "--set", "backend.weight_cache_gib=0", "--set", "context=64", "--set", "scheduler={max_batch_tokens: 4, max_seqs: 1, prefill_chunk: 4}")
             with self.subTest(options=options):
                 plan = self.plan(folder, *options)
                 empty = peak("plan", folder, *options)
                 full = peak("logits", folder, "--ids", "1,2,3", "-o", self.folder / "logits.safetensors", *options)
-                # Of what the reference backend packs and unpacks again, a part that differs from run to run stays a while.
-                slack = 0.8 * n_bytes if "backend.plugin=reference" in options else SLACK
-                self.assertLess(full - empty, plan["private_bytes"] + plan["mapped_bytes"] + slack)
+                self.assertLess(full - empty, plan["private_bytes"] + plan["mapped_bytes"] + SLACK)
 
     def test_parts_may_lie_in_different_shards(self):
         want = self.logits(GOLDEN / "llama_awq")
