@@ -25,6 +25,7 @@
 #include <kernels/linear_quantized.hpp>
 
 #include "kernels/cpu/avx2_math.hpp"
+#include "kernels/cpu/packed_operands.hpp"
 
 namespace dovetail::kernels::avx2 {
 namespace {
@@ -37,30 +38,14 @@ constexpr int64_t kPanelBlocks = 16;  // 16 rows x 512 k: 10 or 17 KiB
 constexpr int64_t kMaxTokens = 256;   // of a block; 16 KiB of partial sums on the stack
 constexpr int64_t kMinTokens = 32;
 constexpr int64_t kTokenBytes = 384 * 1024;  // of x, so that a block of tokens stays in L2
-constexpr int64_t kAheadBytes = 8192;  // into L2
-constexpr int64_t kLine = 64;  // bytes
+constexpr int64_t kAheadBytes = 8192;        // into L2
+constexpr int64_t kLine = 64;                // bytes
 
 struct Set {
   static __m256 finish(__m256 /*y*/, __m256 sum) { return sum; }
 };
 struct Add {
   static __m256 finish(__m256 y, __m256 sum) { return _mm256_add_ps(y, sum); }
-};
-
-/// The operands of one call, as in the contract.
-struct Operands {
-  float* y;
-  int64_t y_stride;
-  const uint8_t* xq;
-  int64_t x_bytes;  // of a row of xq
-  const uint8_t* packed;
-  int64_t k_len;
-
-  const uint8_t* x(int64_t t) const { return xq + t * x_bytes; }
-  // Where a row has its other parts, in bytes.
-  int64_t x16_at() const { return k_len; }
-  int64_t scales_at() const { return 3 * k_len; }
-  int64_t sums_at() const { return 3 * k_len + k_len / kQuantBlock * 4; }
 };
 
 static inline __m256i load_bytes(const void* p) {
@@ -156,8 +141,8 @@ void store_rows(float* y, __m256 sum, int64_t n_rows) {
 
 /// Stores one token's outputs for a group.
 template <class Format, class Store>
-void store_token(const Operands& op, const uint8_t* group, int64_t t, int64_t n, int64_t n_rows,
-                 __m256 low, __m256 high) {
+void store_token(const PackedOperands& op, const uint8_t* group, int64_t t, int64_t n,
+                 int64_t n_rows, __m256 low, __m256 high) {
   float* y = op.y + t * op.y_stride + n;
   store_rows<Store>(y, Format::finished(group, 0, low), n_rows);
   store_rows<Store>(y + kLanes, Format::finished(group, 1, high), n_rows - kLanes);
@@ -172,7 +157,8 @@ static inline void prefetch(const uint8_t* block) {
 
 /// Starts to fetch what the next tile reads of a block.
 template <int kTokens>
-static inline void prefetch_next_tile(const Operands& op, const uint8_t* const* row, int64_t at) {
+static inline void prefetch_next_tile(const PackedOperands& op, const uint8_t* const* row,
+                                      int64_t at) {
   for (int i = 0; i < kTokens; ++i) {
     _mm_prefetch(reinterpret_cast<const char*>(row[i] + kTokens * op.x_bytes + at), _MM_HINT_T0);
   }
@@ -188,8 +174,8 @@ struct LevelPanel {
 
   /// Adds kTokens tokens' products with blocks [b, b + n_blocks) of the panel to sums [kTokens][16].
   template <int kTokens>
-  static void tile(float* sums, const Operands& op, int64_t t, const uint8_t* panel, int64_t b,
-                   int64_t n_blocks) {
+  static void tile(float* sums, const PackedOperands& op, int64_t t, const uint8_t* panel,
+                   int64_t b, int64_t n_blocks) {
     const uint8_t* row[kTokens];
     for (int i = 0; i < kTokens; ++i) row[i] = op.x(t + i);
     const int64_t scales_at = op.scales_at();
@@ -247,8 +233,8 @@ struct WordPanel {
   }
 
   template <int kTokens>
-  static void tile(float* sums, const Operands& op, int64_t t, const uint8_t* panel, int64_t b,
-                   int64_t n_blocks) {
+  static void tile(float* sums, const PackedOperands& op, int64_t t, const uint8_t* panel,
+                   int64_t b, int64_t n_blocks) {
     const uint8_t* row[kTokens];
     for (int i = 0; i < kTokens; ++i) row[i] = op.x(t + i);
     const int64_t x16_at = op.x16_at();
@@ -403,7 +389,8 @@ struct ByteFormat : Bytes {
 };
 
 template <class Format, class Store, int kTokens>
-void direct_tile(const Operands& op, const uint8_t* group, int64_t t, int64_t n, int64_t n_rows) {
+void direct_tile(const PackedOperands& op, const uint8_t* group, int64_t t, int64_t n,
+                 int64_t n_rows) {
   Rows<kTokens> x;
   x.scales_at = op.scales_at();
   x.sums_at = op.sums_at();
@@ -420,7 +407,7 @@ void direct_tile(const Operands& op, const uint8_t* group, int64_t t, int64_t n,
 }
 
 template <class Format, class Store>
-void direct_group(const Operands& op, const uint8_t* group, int64_t n_tokens, int64_t n,
+void direct_group(const PackedOperands& op, const uint8_t* group, int64_t n_tokens, int64_t n,
                   int64_t n_rows) {
   int64_t t = 0;
   for (; t + kTileTokens <= n_tokens; t += kTileTokens) {
@@ -448,7 +435,7 @@ class PanelFetch {
 
 /// One block of tokens against one group.
 template <class Format, class Store>
-void panel_group(const Operands& op, const uint8_t* group, int64_t t_begin, int64_t n_tokens,
+void panel_group(const PackedOperands& op, const uint8_t* group, int64_t t_begin, int64_t n_tokens,
                  int64_t n, int64_t n_rows) {
   using Panel = typename Format::Panel;
   alignas(64) uint8_t panel[kPanelBlocks * Panel::kBytes];
@@ -492,12 +479,7 @@ int64_t tokens_of_block(int64_t k_len) {
 template <class Format, class Store>
 void stripe(float* y, int64_t y_stride, const void* xq, const void* packed, int64_t n_tokens,
             int64_t k_len, int64_t n_begin, int64_t n_end) {
-  const Operands op = {y,
-                       y_stride,
-                       static_cast<const uint8_t*>(xq),
-                       quantized_row_bytes(k_len),
-                       static_cast<const uint8_t*>(packed),
-                       k_len};
+  const auto op = PackedOperands::of(y, y_stride, xq, packed, k_len);
   const bool with_panel = n_tokens >= kPanelTokens;
   const int64_t n_block = with_panel ? tokens_of_block<Format>(k_len) : n_tokens;
   for (int64_t t = 0; t < n_tokens; t += n_block) {

@@ -19,12 +19,14 @@
 
 #include <kernels/linear_quantized.hpp>
 
+#include "kernels/cpu/packed_operands.hpp"
+
 namespace dovetail::kernels::avx512 {
 namespace {
 
 constexpr int kTileTokens = 8;
-constexpr int kSteps = 8;  // of four k in a block
-constexpr int64_t kAheadBytes = 8192;  // into L2
+constexpr int kSteps = 8;                 // of four k in a block
+constexpr int64_t kAheadBytes = 8192;     // into L2
 constexpr int64_t kTokenBytes = 1 << 20;  // of x, so that a block of tokens stays in L2
 constexpr int64_t kMinTokens = 32;
 
@@ -33,16 +35,6 @@ struct Set {
 };
 struct Add {
   static __m512 finish(__m512 y, __m512 sum) { return _mm512_add_ps(y, sum); }
-};
-
-/// The operands of one call, as in the contract.
-struct Operands {
-  float* y;
-  int64_t y_stride;
-  const uint8_t* xq;
-  int64_t x_bytes;  // of a row of xq
-  const uint8_t* packed;
-  int64_t k_len;
 };
 
 /// Four bytes in every lane.
@@ -112,15 +104,15 @@ inline __m512 add_scaled(__m512 total, __m512i inner, __m512 scale, const XBlock
 
 /// kTokens tokens against one group.
 template <class Format, class Store, int kTokens>
-void tile(const Operands& op, const uint8_t* group, int64_t t, int64_t n, int64_t n_rows) {
+void tile(const PackedOperands& op, const uint8_t* group, int64_t t, int64_t n, int64_t n_rows) {
   const uint8_t* x[kTokens];
   __m512 total[kTokens];
   for (int i = 0; i < kTokens; ++i) {
-    x[i] = op.xq + (t + i) * op.x_bytes;
+    x[i] = op.x(t + i);
     total[i] = _mm512_setzero_ps();
   }
-  const int64_t to_scales = 3 * op.k_len;
-  const int64_t to_sums = to_scales + op.k_len / kQuantBlock * 4;
+  const int64_t scales_at = op.scales_at();
+  const int64_t sums_at = op.sums_at();
   for (int64_t b = 0; b < op.k_len / kQuantBlock; ++b) {
     const char* ahead = reinterpret_cast<const char*>(Format::block_at(group, b)) + kAheadBytes;
     for (int64_t line = 0; line < (Format::kBlockBytes + 63) / 64; ++line) {
@@ -129,8 +121,8 @@ void tile(const Operands& op, const uint8_t* group, int64_t t, int64_t n, int64_
     const typename Format::Block block = Format::load(group, b);
 #pragma GCC unroll 8
     for (int i = 0; i < kTokens; ++i) {
-      const XBlock here = {x[i] + b * kQuantBlock, x[i] + to_scales + 4 * b,
-                           x[i] + to_sums + 4 * b};
+      const XBlock here = {x[i] + b * kQuantBlock, x[i] + scales_at + 4 * b,
+                           x[i] + sums_at + 4 * b};
       total[i] = Format::add(total[i], block, here);
     }
   }
@@ -145,8 +137,8 @@ void tile(const Operands& op, const uint8_t* group, int64_t t, int64_t n, int64_
 
 /// Tokens [t, t_end) against one group.
 template <class Format, class Store>
-void group_of_rows(const Operands& op, const uint8_t* group, int64_t t, int64_t t_end, int64_t n,
-                   int64_t n_rows) {
+void group_of_rows(const PackedOperands& op, const uint8_t* group, int64_t t, int64_t t_end,
+                   int64_t n, int64_t n_rows) {
   for (; t + kTileTokens <= t_end; t += kTileTokens) {
     tile<Format, Store, kTileTokens>(op, group, t, n, n_rows);
   }
@@ -158,12 +150,7 @@ void group_of_rows(const Operands& op, const uint8_t* group, int64_t t, int64_t 
 template <class Format, class Store>
 void stripe(float* y, int64_t y_stride, const void* xq, const void* packed, int64_t n_tokens,
             int64_t k_len, int64_t n_begin, int64_t n_end) {
-  const Operands op = {y,
-                       y_stride,
-                       static_cast<const uint8_t*>(xq),
-                       quantized_row_bytes(k_len),
-                       static_cast<const uint8_t*>(packed),
-                       k_len};
+  const auto op = PackedOperands::of(y, y_stride, xq, packed, k_len);
   const int64_t fit = kTokenBytes / (k_len > 0 ? k_len : 1) / kTileTokens * kTileTokens;
   const int64_t n_block = fit < kMinTokens ? kMinTokens : fit;
   for (int64_t t = 0; t < n_tokens; t += n_block) {

@@ -27,6 +27,8 @@
 
 #include <kernels/linear_quantized.hpp>
 
+#include "kernels/cpu/packed_operands.hpp"
+
 namespace dovetail::kernels::neon::dotprod {
 namespace {
 
@@ -44,21 +46,16 @@ struct Add {
   static float finish(float y, float sum) { return y + sum; }
 };
 
-/// The operands of one call, as in the contract.
-struct Operands {
-  float* y;
-  int64_t y_stride;
-  const uint8_t* xq;
-  int64_t x_bytes;  // of a row of xq
-  const uint8_t* packed;
-  int64_t k_len;
-
-  const int8_t* x(int64_t t) const { return reinterpret_cast<const int8_t*>(xq + t * x_bytes); }
-  const float* x_scale(int64_t t) const { return reinterpret_cast<const float*>(x(t) + 3 * k_len); }
-  const int32_t* x_sum(int64_t t) const {
-    return reinterpret_cast<const int32_t*>(x(t) + 3 * k_len + k_len / kQuantBlock * 4);
-  }
-};
+/// What a token's block has: half of its q, its scale, and the sum of its q.
+static inline int8x16_t half_of_x(const PackedOperands& op, int64_t t, int64_t b, int part) {
+  return vld1q_s8(reinterpret_cast<const int8_t*>(op.x(t)) + b * kQuantBlock + 16 * part);
+}
+static inline float x_scale(const PackedOperands& op, int64_t t, int64_t b) {
+  return reinterpret_cast<const float*>(op.x(t) + op.scales_at())[b];
+}
+static inline int32_t x_sum(const PackedOperands& op, int64_t t, int64_t b) {
+  return reinterpret_cast<const int32_t*>(op.x(t) + op.sums_at())[b];
+}
 
 /// Two steps of 16 rows, ready to multiply.
 struct Pair {
@@ -116,9 +113,9 @@ constexpr int64_t kPanelBlockBytes = kPackedRows * kQuantBlock;
 /// Half a block's products of kTokens tokens, added to sum.
 template <class Format, class Levels, int kPart, int kTokens>
 static inline void add_part(int32x4_t (&sum)[kTokens][kQuads], const uint8_t* group,
-                            const uint8_t* q, const Operands& op, int64_t t, int64_t b) {
+                            const uint8_t* q, const PackedOperands& op, int64_t t, int64_t b) {
   int8x16_t x[kTokens];
-  for (int i = 0; i < kTokens; ++i) x[i] = vld1q_s8(op.x(t + i) + b * kQuantBlock + 16 * kPart);
+  for (int i = 0; i < kTokens; ++i) x[i] = half_of_x(op, t + i, b, kPart);
   if constexpr (!Format::kHasPartScales) {
     add_pair<Levels, 2 * kPart>(sum, q, x);
     add_pair<Levels, 2 * kPart + 1>(sum, q, x);
@@ -139,7 +136,7 @@ static inline void add_part(int32x4_t (&sum)[kTokens][kQuads], const uint8_t* gr
 /// Adds kTokens tokens' products with blocks [b, b + n_blocks) of a group to sums [kTokens][16]. Levels
 /// reads them from the panel, or from the group where there is none.
 template <class Format, class Levels, int kTokens>
-void add_blocks(float* sums, const Operands& op, int64_t t, const uint8_t* group,
+void add_blocks(float* sums, const PackedOperands& op, int64_t t, const uint8_t* group,
                 const Panel& panel, int64_t b, int64_t n_blocks) {
   float32x4_t total[kTokens][kQuads];
   for (int i = 0; i < kTokens; ++i) {
@@ -158,8 +155,8 @@ void add_blocks(float* sums, const Operands& op, int64_t t, const uint8_t* group
       const float32x4_t scale = Format::scale(group, b, v);
       const auto own = Format::own(group, b, v);
       for (int i = 0; i < kTokens; ++i) {
-        total[i][v] = Format::finish(total[i][v], sum[i][v], scale, own, op.x_scale(t + i)[b],
-                                     op.x_sum(t + i)[b]);
+        total[i][v] = Format::finish(total[i][v], sum[i][v], scale, own, x_scale(op, t + i, b),
+                                     x_sum(op, t + i, b));
       }
     }
   }
@@ -170,8 +167,8 @@ void add_blocks(float* sums, const Operands& op, int64_t t, const uint8_t* group
 
 /// The same for any number of tokens.
 template <class Format, class Levels>
-void add_tokens(float* sums, const Operands& op, int64_t t, int64_t n_tokens, const uint8_t* group,
-                const Panel& panel, int64_t b, int64_t n_blocks) {
+void add_tokens(float* sums, const PackedOperands& op, int64_t t, int64_t n_tokens,
+                const uint8_t* group, const Panel& panel, int64_t b, int64_t n_blocks) {
   const int64_t t_end = t + n_tokens;
   for (; t + kTileTokens <= t_end; t += kTileTokens, sums += kTileTokens * kPackedRows) {
     add_blocks<Format, Levels, kTileTokens>(sums, op, t, group, panel, b, n_blocks);
@@ -194,7 +191,8 @@ void fill_panel(uint8_t* to, const uint8_t* levels) {
 
 /// All blocks of a group for one block of tokens.
 template <class Format>
-void add_group(float* sums, const Operands& op, const uint8_t* group, int64_t t, int64_t n_tokens) {
+void add_group(float* sums, const PackedOperands& op, const uint8_t* group, int64_t t,
+               int64_t n_tokens) {
   const int64_t n_blocks = op.k_len / kQuantBlock;
   const Panel none = {nullptr, 0};
   if (n_tokens < kPanelTokens) {
@@ -216,7 +214,7 @@ void add_group(float* sums, const Operands& op, const uint8_t* group, int64_t t,
 
 /// One block of tokens against one group.
 template <class Format, class Store>
-void multiply_group(const Operands& op, const uint8_t* group, int64_t t, int64_t n_tokens,
+void multiply_group(const PackedOperands& op, const uint8_t* group, int64_t t, int64_t n_tokens,
                     int64_t n, int64_t n_rows) {
   alignas(64) float sums[kMaxTokens * kPackedRows];
   for (int64_t i = 0; i < n_tokens * kPackedRows; ++i) sums[i] = 0.0F;
@@ -233,12 +231,7 @@ void multiply_group(const Operands& op, const uint8_t* group, int64_t t, int64_t
 template <class Format, class Store>
 void stripe(float* y, int64_t y_stride, const void* xq, const void* packed, int64_t n_tokens,
             int64_t k_len, int64_t n_begin, int64_t n_end) {
-  const Operands op = {y,
-                       y_stride,
-                       static_cast<const uint8_t*>(xq),
-                       quantized_row_bytes(k_len),
-                       static_cast<const uint8_t*>(packed),
-                       k_len};
+  const auto op = PackedOperands::of(y, y_stride, xq, packed, k_len);
   for (int64_t t = 0; t < n_tokens; t += kMaxTokens) {
     const int64_t here = n_tokens - t < kMaxTokens ? n_tokens - t : kMaxTokens;
     for (int64_t n = n_begin; n < n_end; n += kPackedRows) {

@@ -5,12 +5,13 @@ import json
 import os
 import pathlib
 import shutil
-import subprocess
 import sys
-import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
+sys.path.insert(0, str(ROOT / "tests" / "support"))
+import program_case  # noqa: E402
+
 DEMO = ROOT / "configs" / "demo"
 DOVETAIL = sys.argv.pop(1)
 FILE, USAGE = 3, 2
@@ -18,33 +19,17 @@ QWEN = {"bos_token_id": 0, "pad_token_id": 0, "do_sample": True, "eos_token_id":
         "transformers_version": "4.51.0"}
 
 
-class GenerationConfig(unittest.TestCase):
+class GenerationConfig(program_case.ProgramCase):
+    dovetail = DOVETAIL
+
     def setUp(self):
-        holder = tempfile.TemporaryDirectory()
-        self.addCleanup(holder.cleanup)
-        self.folder = pathlib.Path(holder.name)
+        super().setUp()
         self.model = self.folder / "m"
         shutil.copytree(DEMO, self.model)
 
     def generation(self, values):
         text = values if isinstance(values, str) else json.dumps(values, indent=1)
         (self.model / "generation_config.json").write_text(text)
-
-    def program(self, *args):
-        return subprocess.run([DOVETAIL, *map(str, args)], capture_output=True, text=True, stdin=subprocess.DEVNULL, cwd=self.folder,
-                              env={**os.environ, "XDG_CACHE_HOME": str(self.folder / "cache")}, timeout=100)
-
-    def good(self, *args):
-        done = self.program(*args)
-        self.assertEqual((done.returncode, done.stderr), (0, ""), args)
-        return done.stdout
-
-    def bad(self, code, args, *words):
-        done = self.program(*args)
-        self.assertEqual(done.returncode, code, done.stderr)
-        self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
-        for word in words:
-            self.assertIn(word, done.stderr)
 
     def config(self, text):
         path = self.folder / "c.yaml"
@@ -61,7 +46,7 @@ class GenerationConfig(unittest.TestCase):
 
     def test_show_says_where_each_value_is_written(self):
         self.generation({**QWEN, "max_new_tokens": 77})
-        text = self.good("config", "show", self.config("sampler: {top_k: 5}\n"))
+        text = self.good("config", "show", self.config("sampler: {top_k: 5}\n")).decode()
         file = self.model / "generation_config.json"
         lines = {line.strip().removeprefix("- ").split("  # ")[0]: line.split("  # ")[1] for line in text.splitlines() if "  # " in line}
         self.assertEqual(lines["temperature: 0.6"], f"{file}:9:17")

@@ -3,18 +3,15 @@ was made of; exact types give the same logits bit by bit, block formats those of
 fault is one line. usage: gguf_test.py DOVETAIL
 """
 import json
-import os
 import pathlib
-import re
 import struct
-import subprocess
 import sys
-import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "tests" / "support"))
 import gguf_file  # noqa: E402
+import program_case  # noqa: E402
 
 DOVETAIL = sys.argv.pop(1)
 DEMO = ROOT / "configs" / "demo"  # bf16, tied, with a tokenizer
@@ -34,29 +31,8 @@ def logits_of(data):
     return struct.unpack(f"<{(len(data) - 8 - n) // 4}f", data[8 + n:])
 
 
-class Gguf(unittest.TestCase):
-    def setUp(self):
-        holder = tempfile.TemporaryDirectory()
-        self.addCleanup(holder.cleanup)
-        self.folder = pathlib.Path(holder.name)
-
-    def program(self, *args):
-        env = {**os.environ, "XDG_CACHE_HOME": str(self.folder / "cache")}
-        return subprocess.run([DOVETAIL, *map(str, args)], capture_output=True, stdin=subprocess.DEVNULL, env=env, cwd=self.folder, timeout=200)
-
-    def good(self, *args):
-        done = self.program(*args)
-        said = re.sub(rb"(?m)^[a-z ]+: \d+ %\n", b"", done.stderr)  # the progress that a slow machine sees
-        self.assertEqual((done.returncode, said), (0, b""), args)
-        return done.stdout
-
-    def bad(self, code, args, *words):
-        done = self.program(*args)
-        text = done.stderr.decode()
-        self.assertEqual(done.returncode, code, text)
-        self.assertEqual(text.count("\n"), 1, text)
-        for word in words:
-            self.assertIn(word, text)
+class Gguf(program_case.ProgramCase):
+    dovetail = DOVETAIL
 
     def logits(self, model, *options):
         out = self.folder / "logits.safetensors"

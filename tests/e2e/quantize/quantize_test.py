@@ -2,9 +2,7 @@
 not there; each fault one line. usage: quantize_test.py DOVETAIL
 """
 import json
-import os
 import pathlib
-import re
 import resource
 import shutil
 import signal
@@ -16,6 +14,9 @@ import time
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
+sys.path.insert(0, str(ROOT / "tests" / "support"))
+import program_case  # noqa: E402
+
 DOVETAIL = sys.argv.pop(1)
 DEMO = ROOT / "configs" / "demo"  # bf16, tied, with a tokenizer
 UNTIED = ROOT / "tests" / "golden" / "qwen3"  # float32
@@ -38,7 +39,9 @@ def make_checkpoint(folder, *options):
     (folder / "generation_config.json").write_text('{"eos_token_id": 0}')  # one of the few ids that there are
 
 
-class Quantize(unittest.TestCase):
+class Quantize(program_case.ProgramCase):
+    dovetail = DOVETAIL
+
     @classmethod
     def setUpClass(cls):
         holder = tempfile.TemporaryDirectory()
@@ -46,29 +49,6 @@ class Quantize(unittest.TestCase):
         cls.big = pathlib.Path(holder.name) / "big"  # 85 MB in bf16, the head of 32 MiB
         make_checkpoint(cls.big, "--hidden-size", "512", "--intermediate-size", "1536", "--num-hidden-layers", "8", "--vocab-size", "32768",
                         "--max-position-embeddings", "512")
-
-    def setUp(self):
-        holder = tempfile.TemporaryDirectory()
-        self.addCleanup(holder.cleanup)
-        self.folder = pathlib.Path(holder.name)
-
-    def program(self, *args, **options):
-        env = {**os.environ, "XDG_CACHE_HOME": str(self.folder / "cache")}
-        return subprocess.run([DOVETAIL, *map(str, args)], capture_output=True, stdin=subprocess.DEVNULL, env=env, timeout=200, **options)
-
-    def good(self, *args, **options):
-        done = self.program(*args, **options)
-        said = re.sub(rb"(?m)^[a-z ]+: \d+ %\n", b"", done.stderr)  # the progress that a slow machine sees
-        self.assertEqual((done.returncode, said), (0, b""), args)
-        return done.stdout
-
-    def bad(self, code, args, *words):
-        done = self.program(*args)
-        text = done.stderr.decode()
-        self.assertEqual(done.returncode, code, text)
-        self.assertEqual(text.count("\n"), 1, text)
-        for word in words:
-            self.assertIn(word, text)
 
     def quantize(self, model, weights, *options):
         out = self.folder / f"{pathlib.Path(model).name}-{len(list(self.folder.iterdir()))}"

@@ -5,15 +5,16 @@ matter. usage: quantized_checkpoints_test.py DOVETAIL
 import json
 import os
 import pathlib
-import re
 import shutil
 import struct
 import subprocess
 import sys
-import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
+sys.path.insert(0, str(ROOT / "tests" / "support"))
+import program_case  # noqa: E402
+
 GOLDEN = ROOT / "tests" / "golden"
 DOVETAIL = sys.argv.pop(1)
 ALL = ("qwen3_fp8", "qwen3_gptq", "qwen2_gptq_reordered", "llama_gptq8", "llama_awq")
@@ -40,29 +41,11 @@ def write(path, tensors):
     path.write_bytes(struct.pack("<Q", len(text)) + text + data)
 
 
-class Quantized(unittest.TestCase):
-    def setUp(self):
-        holder = tempfile.TemporaryDirectory()
-        self.addCleanup(holder.cleanup)
-        self.folder = pathlib.Path(holder.name)
+class Quantized(program_case.ProgramCase):
+    dovetail = DOVETAIL
 
-    def program(self, *args):
-        env = {**os.environ, "XDG_CACHE_HOME": str(self.folder / "cache")}
-        return subprocess.run([DOVETAIL, *map(str, args)], capture_output=True, stdin=subprocess.DEVNULL, env=env, timeout=200)
-
-    def good(self, *args):
-        done = self.program(*args)
-        said = re.sub(rb"(?m)^[a-z ]+: \d+ %\n", b"", done.stderr)  # the progress that a slow machine sees
-        self.assertEqual((done.returncode, said), (0, b""), args)
-        return done.stdout
-
-    def bad(self, code, model, *words):
-        done = self.program("logits", model, "--ids", "1,2", "-o", self.folder / "none")
-        text = done.stderr.decode()
-        self.assertEqual(done.returncode, code, text)
-        self.assertEqual(text.count("\n"), 1, text)
-        for word in words:
-            self.assertIn(word, text)
+    def bad_model(self, code, model, *words):
+        self.bad(code, ["logits", model, "--ids", "1,2", "-o", self.folder / "none"], *words)
 
     def logits(self, model, *options):
         out = self.folder / "logits.safetensors"
@@ -148,8 +131,7 @@ class Quantized(unittest.TestCase):
         def peak(*args):  # by a small process: a child begins with the memory of the one that starts it
             code = ("import os, subprocess, sys; child = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL); "
                     "_, status, usage = os.wait4(child.pid, 0); print(usage.ru_maxrss); os._exit(os.waitstatus_to_exitcode(status))")
-            done = subprocess.run([sys.executable, "-uc", code, DOVETAIL, *map(str, args)], capture_output=True, check=True,
-                                  env={**os.environ, "XDG_CACHE_HOME": str(self.folder / "cache")})
+            done = subprocess.run([sys.executable, "-uc", code, DOVETAIL, *map(str, args)], capture_output=True, check=True, env=self.env)
             return int(done.stdout) * 1024
 
         for options in ((), ("--set", "backend.weights=bf16"), ("--set", "backend.weights=int8"), ("--set", "backend.plugin=reference", "--set", "backend.weights=int8")):
@@ -172,7 +154,7 @@ class Quantized(unittest.TestCase):
         (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": home}))
         self.assertEqual(self.logits(folder), want)
         os.remove(folder / names[0])
-        self.bad(FILE, folder, names[0], "download incomplete?")
+        self.bad_model(FILE, folder, names[0], "download incomplete?")
 
     def test_a_folder_is_quantised_further(self):
         for name in ("qwen3_fp8", "llama_awq"):
@@ -190,21 +172,21 @@ class Quantized(unittest.TestCase):
         self.assertGreater(self.distance(self.logits(folder), cached), 0.01)
 
     def test_each_fault_is_one_line(self):
-        self.bad(UNSUPPORTED, self.copy("qwen3_gptq", bits=3), "config.json", '"quantization_config.bits" is 3, this reader knows 4 and 8')
-        self.bad(UNSUPPORTED, self.copy("qwen3_fp8", quant_method="bitsandbytes"), '"bitsandbytes", this reader knows fp8, gptq, awq')
+        self.bad_model(UNSUPPORTED, self.copy("qwen3_gptq", bits=3), "config.json", '"quantization_config.bits" is 3, this reader knows 4 and 8')
+        self.bad_model(UNSUPPORTED, self.copy("qwen3_fp8", quant_method="bitsandbytes"), '"bitsandbytes", this reader knows fp8, gptq, awq')
         shutil.rmtree(self.folder / "qwen3_fp8")
-        self.bad(FILE, self.copy("qwen3_fp8", weight_block_size=[64, 128]), "weight_scale_inv", "expected [", "one for each block of 64 x 128")
-        self.bad(FILE, self.copy("llama_awq", group_size=64), ".scales", "in groups of 64")
+        self.bad_model(FILE, self.copy("qwen3_fp8", weight_block_size=[64, 128]), "weight_scale_inv", "expected [", "one for each block of 64 x 128")
+        self.bad_model(FILE, self.copy("llama_awq", group_size=64), ".scales", "in groups of 64")
         shutil.rmtree(self.folder / "llama_awq")
         folder = self.copy("llama_awq")
         tensors = read(folder / "model.safetensors")
         gone = "model.layers.1.mlp.up_proj.qzeros"
         write(folder / "model.safetensors", {k: v for k, v in tensors.items() if k != gone})
-        self.bad(FILE, folder, f'has no "{gone}" beside it', "download incomplete?")
+        self.bad_model(FILE, folder, f'has no "{gone}" beside it', "download incomplete?")
         config = json.loads((folder / "config.json").read_text())
         del config["quantization_config"]
         (folder / "config.json").write_text(json.dumps(config))
-        self.bad(FILE, folder, 'config.json has no "quantization_config"')
+        self.bad_model(FILE, folder, 'config.json has no "quantization_config"')
         done = self.program("logits", GOLDEN / "qwen3_fp8", "--ids", "1", "-o", self.folder / "none", "--set", "backend.weights=f16")
         self.assertNotEqual(done.returncode, 0)
         self.assertEqual(done.stderr.count(b"\n"), 1, done.stderr)

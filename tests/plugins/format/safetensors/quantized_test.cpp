@@ -435,7 +435,7 @@ TEST_F(QuantizedTest, SurvivesDamagedHeaders) {
   for (const auto& [config, tensors] : cases) {
     write("config.json", std::string(R"({"quantization_config":)") + config + "}");
     const std::string good = file_with(tensors);
-    for (int i = 0; i < 3000; ++i) {
+    for (int i = 0; i < 1000; ++i) {
       std::string bytes = good;  // of the same length: most headers stay ones
       for (uint32_t n = random() % 3; n > 0; --n)
         bytes[8 + random() % (bytes.size() - 8)] = "0123456789F[],"[random() % 14];
@@ -453,8 +453,8 @@ TEST_F(QuantizedTest, SurvivesDamagedHeaders) {
       }
     }
   }
-  EXPECT_GT(n_read, 1000u);
-  EXPECT_GT(n_refused, 1000u);
+  EXPECT_GT(n_read, 300u);
+  EXPECT_GT(n_refused, 300u);
 }
 
 }  // namespace
