@@ -144,9 +144,10 @@ void add_quantize_command(Cli& cli) {
   command
       ->add_option("-o,--output", o->output, "folder to write; it must not be there, or be empty")
       ->required();
-  command->add_option("--weights", o->weights,
-                      "a format (int8, int6, int4, int4q), or one per tensor class: \"{default: "
-                      "int4, embed: int6}\" (backend.weights)");
+  command->add_option(
+      "--weights", o->weights,
+      "a format (int8, int6, int4, int4q; float32 expands what is in blocks), or one "
+      "per tensor class: \"{default: int4, embed: int6}\" (backend.weights)");
   command
       ->add_option("--max-file-mib", o->max_file_mib,
                    "MiB of tensors in a file; more are spread over several")

@@ -73,16 +73,18 @@ Formats formats_of_parts(const TensorInfo& tensor, const std::string& wanted) {
   return {"float32", wanted};
 }
 
-// A file's block format stays: going from it to another would lose twice. Beside matrices in parts a plain format is
-// asked of these alone.
-Result<Formats> formats_of(const TensorInfo& tensor, const std::string& wanted, bool has_parts) {
+// A file's block format stays or is expanded: going from it to another would lose twice. Beside matrices in parts or in
+// block formats a plain format is asked of these alone.
+Result<Formats> formats_of(const TensorInfo& tensor, const std::string& wanted, bool has_blocks) {
   if (!tensor.parts.empty()) return formats_of_parts(tensor, wanted);
-  if (has_parts && plain_bytes(wanted, {1})) return Formats{tensor.format, ""};
-  if (wanted.empty() || plain_bytes(tensor.format, {1})) return Formats{tensor.format, wanted};
+  const bool is_plain = plain_bytes(tensor.format, {1}).has_value();
+  if (is_plain && has_blocks && plain_bytes(wanted, {1})) return Formats{tensor.format, ""};
+  if (wanted.empty() || wanted == "float32" || is_plain) return Formats{tensor.format, wanted};
   if (wanted == without_version(tensor.format)) return Formats{tensor.format, ""};
   return invalid("weight \"" + tensor.name + "\" is stored as " + tensor.format +
                  ", backend.weights asks for " + wanted +
-                 "; leave it out, or quantise the original weights");
+                 "; leave it out, or quantise the original weights (or those of this file as they "
+                 "are, written once as float32: dovetail quantize --weights float32)");
 }
 
 constexpr int64_t kPieceBytes = int64_t{16} << 20;  // packed at a time, of what comes in parts
@@ -93,8 +95,9 @@ Status Weights::plan(const Graph& graph, const Checkpoint& checkpoint, const Wei
                      const dvt_backend_v1& backend, void* context) {
   checkpoint_ = &checkpoint;
   const std::vector<TensorInfo>& all = checkpoint.tensors();
-  const bool has_parts =
-      std::any_of(all.begin(), all.end(), [](const TensorInfo& t) { return !t.parts.empty(); });
+  const bool has_blocks = std::any_of(all.begin(), all.end(), [](const TensorInfo& t) {
+    return !t.parts.empty() || !plain_bytes(t.format, {1});
+  });
   for (const dvt_weight_ref& ref : graph.weights()) {
     const TensorInfo* tensor = checkpoint.find(graph.str(ref.name));
     if (!tensor)
@@ -106,7 +109,7 @@ Status Weights::plan(const Graph& graph, const Checkpoint& checkpoint, const Wei
     use.name = abi_text(tensor->name);
     use.ndim = static_cast<uint32_t>(tensor->shape.size());
     std::copy(tensor->shape.begin(), tensor->shape.end(), use.shape);
-    DVT_TRY(Formats asked, formats_of(*tensor, wanted_format(use, formats), has_parts));
+    DVT_TRY(Formats asked, formats_of(*tensor, wanted_format(use, formats), has_blocks));
     use.stored = abi_text(asked_.emplace_back(std::move(asked.stored)));
     use.wanted = abi_text(asked_.emplace_back(std::move(asked.wanted)));
     uses_.push_back(use);

@@ -231,8 +231,8 @@ TEST_P(BackendContract, NamesTheFormatOfQuantisedNumbers) {
     Frame call;
     if (table_->plan(rig.context(), call, &use, &plan, 1) != DVT_OK) continue;
     const bool is_file_format = plan.file_format.n > 0;
-    EXPECT_TRUE(text_of(is_file_format ? plan.file_format : plan.numbers_format)
-                    .starts_with(wanted + "."));
+    EXPECT_TRUE(
+        text_of(is_file_format ? plan.file_format : plan.numbers_format).starts_with(wanted + "."));
     const double bits = 8.0 * static_cast<double>(is_file_format ? plan.bytes : plan.numbers_bytes);
     EXPECT_LE(bits, (wanted.at(3) - '0' + 1) * 128 * 64);
     EXPECT_GE(bits, (wanted.at(3) - '0') * 128 * 64);
@@ -332,9 +332,27 @@ TEST_P(BackendContract, FileFormatsGoByRowsAndAreReadBack) {
     if (kept.how == DVT_PLAN_KEEP) {
       EXPECT_EQ(kept.bytes, pieces.size());
     }
+    use.wanted = abi_text("float32");
+    const dvt_weight_plan expanded = rig.plan({use})[0];
+    EXPECT_EQ(expanded.how, uint32_t{DVT_PLAN_PACK});
+    EXPECT_EQ(text_of(expanded.file_format), "float32");
+    std::vector<float> numbers(kRows * kLen);
+    ASSERT_EQ(expanded.bytes, numbers.size() * sizeof(float));
+    dvt_bytes source{pieces.data(), pieces.size()};
+    expect_ok(table_->pack(rig.context(), call, &use, &source, 1, numbers.data(), expanded.bytes),
+              call, "pack");
+    for (size_t i = 0; i < numbers.size(); ++i) ASSERT_NEAR(numbers[i], values[i], 0.2) << i;
+    --source.n;
+    expect_refused(
+        table_->pack(rig.context(), call, &use, &source, 1, numbers.data(), expanded.bytes), call,
+        DVT_EFORMAT, "a byte too few");
+
     use.shape[1] = kLen + 1;
-    expect_refused(table_->plan(rig.context(), call, &use, &plan, 1), call, DVT_EFORMAT,
-                   "rows that are no whole blocks");
+    for (const char* then : {"", "float32"}) {
+      use.wanted = abi_text(then);
+      expect_refused(table_->plan(rig.context(), call, &use, &plan, 1), call, DVT_EFORMAT,
+                     "rows that are no whole blocks");
+    }
   }
 }
 

@@ -44,7 +44,7 @@ class Cpu : public HostBackend {
   dvt_weight_plan plan(const dvt_weight_use& use) const {
     if (const auto format = stored_format(use)) return plan_stored(use, *format);
     if (const auto format = gguf_format_to_pack(use)) return plan_gguf(use, *format);
-    if (expanded_format(use)) return plan_expanded(use);
+    if (expanded_format(use) || format_to_unpack(use)) return plan_expanded(use);
     if (const auto format = format_to_pack(use)) return plan_packed(use, *format);
     dvt_weight_use as_stored = use;  // a vector, or rows that are no whole blocks
     if (find_weight_format(to_view(use.wanted))) as_stored.wanted = {};
@@ -56,6 +56,8 @@ class Cpu : public HostBackend {
       pack_gguf(host_, *packed, uses[0], sources[0], dst, call);
     else if (const kernels::GgufFormat* stored = expanded_format(uses[0]))
       expand(host_, *stored, uses[0], sources[0], dst, call);
+    else if (const auto format = format_to_unpack(uses[0]))
+      unpack_matrix(host_, kernels_, *format, uses[0], sources[0], dst, call);
     else if (const auto format = format_to_pack(uses[0]))
       pack_matrix(host_, kernels_, *format, uses[0], sources[0], dst, call);
     else

@@ -49,14 +49,32 @@ kernels::PackGgufRowsFn* packer(GgufPacked format) {
   return kernels::ref::pack_rows_q6_k;
 }
 
-// Of a use that is stored in a block format of GGUF.
-void check_size(const kernels::GgufFormat& format, const dvt_weight_use& use, dvt_bytes source) {
-  const uint64_t need = elements_of(use) / static_cast<uint64_t>(format.block_len) *
-                        static_cast<uint64_t>(format.block_bytes);
+void check_size(dvt_bytes source, uint64_t need, const char* format) {
   if (source.n != need)
-    throw Error("has " + std::to_string(source.n) + " bytes, its shape and format " + format.name +
+    throw Error("has " + std::to_string(source.n) + " bytes, its shape and format " + format +
                     " need " + std::to_string(need),
                 DVT_EFORMAT);
+}
+// Of a use that is stored in a block format of GGUF.
+void check_size(const kernels::GgufFormat& format, const dvt_weight_use& use, dvt_bytes source) {
+  check_size(source,
+             elements_of(use) / static_cast<uint64_t>(format.block_len) *
+                 static_cast<uint64_t>(format.block_bytes),
+             format.name);
+}
+
+// The format whose packed form has the name, for a matrix that can be packed in it.
+std::optional<WeightFormat> find_packed_format(const dvt_weight_use& use) {
+  for (int i = 0; i < kernels::kWeightFormats; ++i) {
+    if (to_view(use.stored) != kernels::kPackedFormatNames[i]) continue;
+    if (use.ndim != 2 || use.shape[1] % kernels::kQuantBlock != 0)
+      throw Error("is stored as " + std::string(to_view(use.stored)) +
+                      ", expected a matrix whose rows are whole blocks of " +
+                      std::to_string(kernels::kQuantBlock),
+                  DVT_EFORMAT, std::string(to_view(use.name)));
+    return static_cast<WeightFormat>(i);
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -78,16 +96,10 @@ std::optional<WeightFormat> find_weight_format(std::string_view name) {
 }
 
 std::optional<WeightFormat> stored_format(const dvt_weight_use& use) {
-  for (int i = 0; i < kernels::kWeightFormats; ++i) {
-    if (to_view(use.stored) != kernels::kPackedFormatNames[i]) continue;
-    if (use.ndim != 2 || use.shape[1] % kernels::kQuantBlock != 0)
-      throw Error("is stored as " + std::string(to_view(use.stored)) +
-                      ", expected a matrix whose rows are whole blocks of " +
-                      std::to_string(kernels::kQuantBlock),
-                  DVT_EFORMAT, std::string(to_view(use.name)));
-    return static_cast<WeightFormat>(i);
-  }
-  return std::nullopt;
+  return wants_float32(use) ? std::nullopt : find_packed_format(use);
+}
+std::optional<WeightFormat> format_to_unpack(const dvt_weight_use& use) {
+  return wants_float32(use) ? find_packed_format(use) : std::nullopt;
 }
 
 std::optional<WeightFormat> format_of(const dvt_weight_use& use) {
@@ -117,7 +129,7 @@ dvt_weight_plan plan_packed(const dvt_weight_use& use, WeightFormat format) {
 }
 
 std::optional<GgufPacked> gguf_format_to_pack(const dvt_weight_use& use) {
-  if (use.ndim != 2 || !expanded_format(use)) return std::nullopt;
+  if (use.ndim != 2 || wants_float32(use) || !expanded_format(use)) return std::nullopt;
   for (int i = 0; i < kernels::kGgufPackedFormats; ++i)
     if (to_view(use.stored) == kernels::kGgufPackedNames[i]) return static_cast<GgufPacked>(i);
   return std::nullopt;
@@ -185,6 +197,28 @@ void expand(const Host& host, const kernels::GgufFormat& format, const dvt_weigh
         const auto [begin, end] = Lane{lane, n}.range(j.n_blocks);
         j.format.unpack(j.dst + begin * j.format.block_len, j.source + begin * j.format.block_bytes,
                         end - begin);
+      },
+      &job));
+}
+
+void unpack_matrix(const Host& host, const kernels::CpuKernels& k, WeightFormat format,
+                   const dvt_weight_use& use, dvt_bytes source, void* dst, Call call) {
+  struct Job {
+    kernels::UnpackRowFn* unpack_row;
+    const void* source;
+    float* dst;
+    int64_t n_rows, k_len;
+  } job{packed_kernels(k, packed_dtype(format)).unpack_row, source.p, static_cast<float*>(dst),
+        use.shape[0], use.shape[1]};
+  check_size(source, bytes_of(use, format), kernels::kPackedFormatNames[static_cast<int>(format)]);
+  const dvt_host_v1* h = host.table();
+  call.check(h->team_run(
+      h->self, call.frame(),
+      [](void* arg, uint32_t lane, uint32_t n) noexcept {
+        const Job& j = *static_cast<Job*>(arg);
+        const auto [begin, end] = Lane{lane, n}.range(j.n_rows, kernels::kPackedRows);
+        for (int64_t row = begin; row < end; ++row)
+          j.unpack_row(j.dst + row * j.k_len, j.source, row, j.n_rows, j.k_len);
       },
       &job));
 }

@@ -21,9 +21,12 @@ bool is_packed(uint32_t dtype);
 /// The block format of that name ("int8", "int6", "int4", "int4q").
 std::optional<kernels::WeightFormat> find_weight_format(std::string_view name);
 
-/// The format that a use is stored in, packed as the kernels read it ("int4.1").
+/// The format that a use is stored in, packed as the kernels read it ("int4.1"), and is to stay in.
 /// errors  DVT_EFORMAT: its shape is none of a packed matrix.
 std::optional<kernels::WeightFormat> stored_format(const dvt_weight_use& use);
+/// The format that a use is stored in so, where the config wants its numbers as float32.
+/// errors  DVT_EFORMAT: its shape is none of a packed matrix.
+std::optional<kernels::WeightFormat> format_to_unpack(const dvt_weight_use& use);
 /// The format that a use is to be packed in: what the config wants, for a matrix of plain numbers whose
 /// rows are whole blocks. A matrix that cannot be packed stays as it is stored.
 std::optional<kernels::WeightFormat> format_to_pack(const dvt_weight_use& use);
@@ -33,7 +36,7 @@ std::optional<kernels::WeightFormat> format_of(const dvt_weight_use& use);
 dvt_weight_plan plan_stored(const dvt_weight_use& use, kernels::WeightFormat format);
 dvt_weight_plan plan_packed(const dvt_weight_use& use, kernels::WeightFormat format);
 
-/// The block format of GGUF that a matrix is stored in and multiplied in.
+/// The block format of GGUF that a matrix is stored in and multiplied in; none for one that is wanted as float32.
 /// errors  DVT_EFORMAT: its rows are no whole blocks.
 std::optional<kernels::GgufPacked> gguf_format_to_pack(const dvt_weight_use& use);
 dvt_weight_plan plan_gguf(const dvt_weight_use& use, kernels::GgufPacked format);
@@ -51,6 +54,11 @@ dvt_weight_plan plan_expanded(const dvt_weight_use& use);
 /// errors  DVT_EFORMAT: the source is not as long as its shape and format say.
 void expand(const Host& host, const kernels::GgufFormat& format, const dvt_weight_use& use,
             dvt_bytes source, void* dst, Call call);
+
+/// What is stored so, as float32, on all lanes of the host.
+/// errors  DVT_EFORMAT: the source is not as long as its shape and format say.
+void unpack_matrix(const Host& host, const kernels::CpuKernels& k, kernels::WeightFormat format,
+                   const dvt_weight_use& use, dvt_bytes source, void* dst, Call call);
 
 /// The kernels of a bound weight in a block format, by its dtype.
 struct PackedKernels {

@@ -28,7 +28,7 @@ uint64_t packed_size(WeightFormat format, const dvt_weight_use& use) {
 }
 
 /// The format that a use is stored in, packed as the kernels read it.
-std::optional<WeightFormat> stored_format(const dvt_weight_use& use) {
+std::optional<WeightFormat> packed_format_of(const dvt_weight_use& use) {
   const auto format = find_format(to_view(use.stored), kernels::kPackedFormatNames);
   if (format && !is_whole_blocks(use))
     throw Error("is stored as " + std::string(to_view(use.stored)) +
@@ -36,6 +36,10 @@ std::optional<WeightFormat> stored_format(const dvt_weight_use& use) {
                     std::to_string(kernels::kQuantBlock),
                 DVT_EFORMAT, std::string(to_view(use.name)));
   return format;
+}
+/// The same, where it is to stay so.
+std::optional<WeightFormat> stored_format(const dvt_weight_use& use) {
+  return wants_float32(use) ? std::nullopt : packed_format_of(use);
 }
 /// The format that plain numbers are to be packed in; nothing for a matrix that cannot be.
 std::optional<WeightFormat> format_to_pack(const dvt_weight_use& use) {
@@ -61,6 +65,19 @@ kernels::QuantizeRowsFn* quantizer(const kernels::CpuKernels& k, WeightFormat fo
       return k.quantize_rows_int4q;
     default:
       return k.quantize_rows_int6;
+  }
+}
+
+kernels::UnpackRowFn* unpacker(const kernels::CpuKernels& k, WeightFormat format) {
+  switch (format) {
+    case WeightFormat::kInt8:
+      return k.unpack_row_int8;
+    case WeightFormat::kInt4:
+      return k.unpack_row_int4;
+    case WeightFormat::kInt4q:
+      return k.unpack_row_int4q;
+    default:
+      return k.unpack_row_int6;
   }
 }
 
@@ -105,7 +122,7 @@ WeightPlanner::WeightPlanner(const Host& host)
 
 dvt_weight_plan WeightPlanner::plan(const dvt_weight_use& use) const {
   if (const auto format = stored_format(use)) return plan_kept(packed_size(*format, use), 4);
-  if (gguf_format(use)) return plan_expanded(use, kExpandedLayout);
+  if (gguf_format(use) || packed_format_of(use)) return plan_expanded(use, kExpandedLayout);
   if (const auto format = format_to_pack(use))
     return plan_packed(packed_size(*format, use), kPackedLayout + static_cast<uint64_t>(*format),
                        kernels::kPackedFormatNames[static_cast<int>(*format)]);
@@ -128,6 +145,18 @@ void WeightPlanner::pack(std::span<const dvt_weight_use> uses, std::span<const d
       stored->unpack(static_cast<float*>(dst) + begin * stored->block_len,
                      source + begin * stored->block_bytes, end - begin);
     });
+  }
+  if (const auto stored = packed_format_of(use)) {
+    if (sources[0].n != packed_size(*stored, use))
+      throw Error("has " + std::to_string(sources[0].n) + " bytes, its shape and format need " +
+                      std::to_string(packed_size(*stored, use)),
+                  DVT_EFORMAT);
+    return on_all_lanes(
+        host_, call, use.shape[0], kernels::kPackedRows, [&](uint32_t, int64_t begin, int64_t end) {
+          for (int64_t row = begin; row < end; ++row)
+            unpacker(host_kernels(), *stored)(static_cast<float*>(dst) + row * use.shape[1], source,
+                                              row, use.shape[0], use.shape[1]);
+        });
   }
   const auto format = format_to_pack(use);
   if (!format) return PlainWeights::pack(uses, sources, dst, bytes, call);

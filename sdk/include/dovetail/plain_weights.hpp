@@ -35,9 +35,14 @@ inline dvt_weight_plan plan_packed(uint64_t bytes, uint64_t layout_hash,
   plan.file_format = to_abi(file_format);
   return plan;
 }
+/// Whether a weight is to be float32, whatever it is stored as.
+inline bool wants_float32(const dvt_weight_use& use) {
+  return to_view(use.wanted) == "float32";
+}
 /// The plan of a weight that is packed to float32, all its numbers as they are.
 inline dvt_weight_plan plan_expanded(const dvt_weight_use& use, uint64_t layout_hash) {
-  return plan_packed(elements_of(use) * sizeof(float), layout_hash);
+  return plan_packed(elements_of(use) * sizeof(float), layout_hash,
+                     wants_float32(use) ? "float32" : "");
 }
 /// The plan of a weight that is read where it lies.
 inline dvt_weight_plan plan_kept(uint64_t bytes, uint32_t align) {

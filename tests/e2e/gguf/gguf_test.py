@@ -119,6 +119,20 @@ class Gguf(program_case.ProgramCase):
             self.good("quantize", UNTIED, "-o", self.folder / "b", "--weights", weights, "--force")
             self.assertTrue(self.logits(self.folder / "a", "--set", "model.arch=qwen3") == self.logits(self.folder / "b"), weights)
 
+    def test_blocks_may_be_expanded_for_good(self):
+        exact = ("--set", "backend.plugin=reference")
+        for arch, kind in (("qwen3", "Q8_0"), ("qwen3", "Q4_0"), ("llama", "Q8_0")):
+            made = self.write("m.gguf", *gguf_file.model(TIED, kind, arch=arch, pairs_rows=arch == "llama"))
+            use = ("--set", "model.arch=qwen3")  # of llama it is only the order of rows
+            want = self.logits(made, *use, *exact)
+            for options in (exact, ("--set", "backend.threads=3")):
+                out = self.folder / "expanded"
+                self.good("quantize", made, "-o", out, "--weights", "float32", "--force", *use, *options)
+                self.assertTrue(self.logits(out, *use, *exact) == want, (arch, kind))
+                self.assertTrue(self.logits(made, *use, *options, "--set", "backend.weights=float32") == self.logits(out, *use, *options))
+            self.good("quantize", out, "-o", self.folder / "again", "--weights", "int4", "--force", *use)
+            self.bad(USAGE, ["plan", made, *use, "--set", "backend.weights=bf16"], "is stored as " + kind.lower(), "--weights float32")
+
     def test_blocks_are_the_numbers_that_they_stand_for(self):
         for kind in ("Q8_0", "Q4_0"):
             pairs, tensors = gguf_file.model(TIED, kind)

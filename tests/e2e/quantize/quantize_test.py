@@ -198,6 +198,17 @@ class Quantize(program_case.ProgramCase):
         whole, _ = self.quantize(UNTIED, both)
         self.assertEqual((out / "model.safetensors").read_bytes(), (whole / "model.safetensors").read_bytes())
 
+    def test_what_is_packed_may_be_expanded_for_good(self):
+        for weights in ("int8", "int6", "int4", "int4q"):
+            packed, _ = self.quantize(UNTIED, weights)
+            exact = ("--set", "backend.plugin=reference")
+            want = self.logits(packed, *exact)
+            for options in (exact, ("--set", "backend.isa=portable"), ()):
+                out, report = self.quantize(packed, "float32", *options)
+                self.assertEqual(list(report["formats"]), ["float32"])
+                self.assertTrue(self.logits(out, *exact) == want, (weights, options))
+                self.assertTrue(self.logits(packed, "--set", "backend.weights=float32", *options) == self.logits(out, *options), (weights, options))
+
     def test_another_format_than_the_files_is_refused(self):
         out, _ = self.quantize(TIED, "int4")
         self.assertTrue(self.logits(out) == self.logits(out, "--set", "backend.weights=int4"), "the same is no other")
