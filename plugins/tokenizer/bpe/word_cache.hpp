@@ -2,7 +2,7 @@
 // look-up here.
 //
 // A table of one cache line per word in sets of two; a newcomer takes the place of the older one.
-// Bounded (4 MiB, of which only what is used becomes memory) and owned by one thread at a time.
+// Bounded (8 MiB, of which only what is used becomes memory) and owned by one thread at a time.
 #pragma once
 
 #include <dovetail/abi/tokenizer.h>
@@ -21,7 +21,7 @@
 namespace dovetail::bpe {
 
 inline constexpr uint32_t kMaxCachedBytes = 24;  // of a piece
-inline constexpr uint32_t kMaxCachedTokens = 6;
+inline constexpr uint32_t kMaxCachedTokens = 7;
 
 class WordCache {
  public:
@@ -105,7 +105,7 @@ class WordCache {
            e.key[2] == key.words[2] && e.n_tokens != 0;
   }
 
-  static constexpr uint32_t kEntries = 1u << 16;
+  static constexpr uint32_t kEntries = 1u << 17;
   std::unique_ptr<void, void (*)(void*)> memory_;
   Entry* entries_;
 };
