@@ -4,11 +4,15 @@
 
 #include <utility>
 
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
 namespace dovetail::core {
 
 std::byte* reserve_pages(uint64_t n) {
-  void* p = mmap(nullptr, n + kHugePage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
-                 0);
+  void* p =
+      mmap(nullptr, n + kHugePage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (p == MAP_FAILED) return nullptr;
   const auto begin = reinterpret_cast<uintptr_t>(p);
   const uint64_t before = whole_huge_pages(begin) - begin;
@@ -16,6 +20,12 @@ std::byte* reserve_pages(uint64_t n) {
   std::byte* place = static_cast<std::byte*>(p) + before;
   if (before < kHugePage) munmap(place + n, kHugePage - before);
   return place;
+}
+
+void release_freed_memory() {
+#ifdef __GLIBC__
+  malloc_trim(0);
+#endif
 }
 
 // The last huge page is one only as far as it is used: a page that is touched in part is there whole.

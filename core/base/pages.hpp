@@ -18,6 +18,9 @@ constexpr uint64_t whole_huge_pages(uint64_t n) {
 /// are none.
 std::byte* reserve_pages(uint64_t n);
 
+/// Gives the system what the allocator keeps of freed memory: after something large was read in small pieces.
+void release_freed_memory();
+
 class Pages {
  public:
   enum class Size { kHuge, kSmall };

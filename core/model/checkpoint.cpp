@@ -282,4 +282,9 @@ Result<const Node*> Checkpoint::document(std::string_view which) {
   return doc_node(out);
 }
 
+void Checkpoint::drop_document(std::string_view which) {
+  const dvt_format_v1* const table = format_;
+  if (reader_ && DVT_HAS(table, drop_document)) table->drop_document(reader_, abi_text(which));
+}
+
 }  // namespace dovetail::core

@@ -70,6 +70,8 @@ class Checkpoint {
                    std::byte* out, const uint32_t* cancel = nullptr) const;
   /// "config", "generation", "tokenizer", "tokenizer_config"; null if the checkpoint has none.
   Result<const Node*> document(std::string_view which);
+  /// The document is not read any more; what was given is gone. The next document() reads it anew.
+  void drop_document(std::string_view which);
   /// The folder, or the one that the file is in; null without one.
   const Folder* folder() const { return scope_ ? scope_->folder() : nullptr; }
   const dvt_catalogue_v1* catalogue() const { return &catalogue_; }

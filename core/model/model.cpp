@@ -5,6 +5,7 @@
 
 #include "core/base/json.hpp"
 #include "core/base/log.hpp"
+#include "core/base/pages.hpp"
 #include "core/config/check_value.hpp"
 #include "core/graph/builder.hpp"
 
@@ -366,13 +367,15 @@ Status Model::load_weights(const ModelLoad& in) {
 Status Model::open_tokenizer(const ModelLoad& in) {
   const Settings::Tokenizer& s = in.settings.tokenizer;
   const Node* definition = nullptr;
+  Node parsed;
   dvt_dir dir = checkpoint_->dir();
   if (!s.path.empty()) {
     DVT_TRY(Folder folder, Folder::open(s.path));
     tokenizer_scope_ = std::make_unique<HostScope>(std::move(folder));
     DVT_TRY(std::string text, tokenizer_scope_->folder()->read("tokenizer.json"));
-    DVT_TRY(Node parsed, parse_json(text, s.path + "/tokenizer.json"));
-    definition = doc_node(tokenizer_scope_->keep(std::move(parsed)));
+    DVT_TRY(parsed, parse_json(text, s.path + "/tokenizer.json"));
+    parsed.build_index();
+    definition = &parsed;
     dir = tokenizer_scope_->dir();
   } else {
     DVT_TRY(definition, checkpoint_->document("tokenizer"));
@@ -383,6 +386,10 @@ Status Model::open_tokenizer(const ModelLoad& in) {
   if (!table)
     return unsupported("plugin \"" + s.plugin.name + "\" has no interface dovetail.tokenizer/1");
   DVT_TRY(tokenizer_, Tokenizer::open(table, plugin->self, *definition, dir, s.plugin.params));
+  // The tokenizer has read it: ten times its file's size as a tree of nodes.
+  parsed = Node();
+  checkpoint_->drop_document("tokenizer");
+  release_freed_memory();
   return Status::ok();
 }
 

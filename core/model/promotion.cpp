@@ -33,13 +33,24 @@ void Promotion::start(std::vector<Range> ranges) {
   }
 }
 
+void Promotion::begin_now() {
+  const std::lock_guard lock(mutex_);
+  begins_now_ = true;
+  begins_.notify_one();
+}
+
 void Promotion::wait() {
+  begin_now();
   if (thread_.joinable()) thread_.join();
 }
 
 void Promotion::move(const std::vector<Range>& ranges) {
   constexpr uint64_t kPiece = uint64_t{32} << 20;  // one change of the address space each
   static_assert(kPiece % kHugePage == 0);
+  {
+    std::unique_lock lock(mutex_);
+    begins_.wait_for(lock, kDelay, [this] { return begins_now_; });
+  }
   for (const Range& r : ranges)
     for (uint64_t at = r.offset; at < r.offset + r.bytes;) {
       const uint64_t n = std::min(r.offset + r.bytes, (at / kPiece + 1) * kPiece) - at;

@@ -263,8 +263,8 @@ Status Weights::load(const dvt_backend_v1& backend, void* context, const RepackC
         packed_.push_back(cache.find(packed_.size()));
       } else {
         DVT_TRY(pack_group(i, end, backend, context, cancel));
-        for (size_t k = i; k < end; ++k) let_go_of_source(k);
       }
+      for (size_t k = i; k < end; ++k) let_go_of_source(k);  // the cache's key reads some of it
       DVT_TRY(
           call.check(backend.bind(context, call, &uses_[i], end - i, &plan, packed_.back().data()))
               .in(name));

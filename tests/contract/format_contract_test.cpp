@@ -291,6 +291,11 @@ TEST_P(FormatContract, GivesItsDocuments) {
       EXPECT_EQ(to_json(*doc_node(doc)), to_json(*expected)) << which;
       EXPECT_EQ(to_json(*doc_node(reader.document(which))), to_json(*expected))
           << which << ", asked again";
+      const dvt_format_v1* table = &reader.table();
+      if (!DVT_HAS(table, drop_document)) continue;
+      for (int turn = 0; turn < 2; ++turn) table->drop_document(reader.get(), abi_text(which));
+      EXPECT_EQ(to_json(*doc_node(reader.document(which))), to_json(*expected))
+          << which << ", dropped before";
     }
     dvt_doc none = 4711;
     const dvt_code code =

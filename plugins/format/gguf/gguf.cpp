@@ -34,14 +34,16 @@ class Gguf {
       for (const Entry& e : part.entries) add(part.metadata.file(), e, call);
   }
   ~Gguf() {
-    const dvt_host_v1* host = in_.host.table();
-    for (const auto& entry : documents_) host->doc_release(host->self, entry.second.handle());
+    while (!documents_.empty()) drop(documents_.begin());
   }
   Gguf(const Gguf&) = delete;
   Gguf& operator=(const Gguf&) = delete;
 
   const std::vector<dvt_tensor>& tensors() const { return tensors_; }
 
+  void drop_document(std::string_view which) noexcept {
+    if (const auto known = documents_.find(which); known != documents_.end()) drop(known);
+  }
   Doc document(std::string_view which, Call call) {
     const auto known = documents_.find(which);
     if (known != documents_.end()) return known->second;
@@ -119,7 +121,13 @@ class Gguf {
   FormatOpen in_;
   std::vector<Header> parts_;
   TensorFacts facts_;
-  std::map<std::string, Doc, std::less<>> documents_;
+  using Documents = std::map<std::string, Doc, std::less<>>;
+  void drop(Documents::iterator document) noexcept {
+    const dvt_host_v1* host = in_.host.table();
+    host->doc_release(host->self, document->second.handle());
+    documents_.erase(document);
+  }
+  Documents documents_;
   std::set<std::string> seen_;
   std::deque<std::string> names_;  // that tensors_ names
   std::vector<dvt_tensor> tensors_;

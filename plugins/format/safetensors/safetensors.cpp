@@ -52,8 +52,7 @@ class Safetensors {
     list_tensors(call);
   }
   ~Safetensors() {
-    const dvt_host_v1* host = in_.host.table();
-    for (const auto& entry : documents_) host->doc_release(host->self, entry.second.handle());
+    while (!documents_.empty()) drop(documents_.begin());
   }
   Safetensors(const Safetensors&) = delete;
   Safetensors& operator=(const Safetensors&) = delete;
@@ -61,11 +60,11 @@ class Safetensors {
   const std::vector<dvt_tensor>& tensors() const { return tensors_; }
 
   Doc document(std::string_view which, Call call) {
-    if (which == "config") return read_document("config.json", call);
-    if (which == "generation") return read_document("generation_config.json", call);
-    if (which == "tokenizer") return read_document("tokenizer.json", call);
-    if (which == "tokenizer_config") return read_document("tokenizer_config.json", call);
-    return {};
+    const std::string_view file = file_of(which);
+    return file.empty() ? Doc() : read_document(file, call);
+  }
+  void drop_document(std::string_view which) noexcept {
+    if (const auto known = documents_.find(file_of(which)); known != documents_.end()) drop(known);
   }
 
   void rows(uint64_t i, const dvt_bytes* parts, std::string_view format, int64_t row0, int64_t n,
@@ -79,7 +78,21 @@ class Safetensors {
   }
 
  private:
-  Doc read_document(const std::string& file, Call call) {
+  using Documents = std::map<std::string, Doc, std::less<>>;  // by file
+
+  static std::string_view file_of(std::string_view document) {
+    if (document == "config") return "config.json";
+    if (document == "generation") return "generation_config.json";
+    if (document == "tokenizer") return "tokenizer.json";
+    if (document == "tokenizer_config") return "tokenizer_config.json";
+    return {};
+  }
+  void drop(Documents::iterator document) noexcept {
+    const dvt_host_v1* host = in_.host.table();
+    host->doc_release(host->self, document->second.handle());
+    documents_.erase(document);
+  }
+  Doc read_document(std::string_view file, Call call) {
     const auto known = documents_.find(file);
     if (known != documents_.end()) return known->second;
     const Doc doc = in_.dir.json(call, file);
@@ -179,7 +192,7 @@ class Safetensors {
   }
 
   FormatOpen in_;
-  std::map<std::string, Doc> documents_;  // by file
+  Documents documents_;
   // What tensors_ points into.
   std::deque<Stored> stored_;
   std::vector<std::unique_ptr<Matrix>> matrices_;

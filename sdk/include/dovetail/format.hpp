@@ -108,6 +108,8 @@ class FileSink {
 ///   T(const FormatOpen&, Call)
 ///   const std::vector<dvt_tensor>& tensors() const         strings owned by T
 ///   Doc document(std::string_view which, Call)             see dvt_format_v1.document
+/// and, if it keeps documents that it can make again (dvt_format_v1.drop_document):
+///   void drop_document(std::string_view which) noexcept
 /// and, if it can write (dvt_format_v1.lay_out):
 ///   static void lay_out(std::span<const dvt_tensor>, uint64_t max_bytes, const FileSink&)
 /// and, if it has matrices in parts (dvt_format_v1.rows):
@@ -158,6 +160,10 @@ struct FormatTable {
         static_cast<const T*>(reader)->rows(i, parts, to_view(format), row0, n, out, Call(call));
     });
   }
+  static void drop_document(void* reader, dvt_str which) noexcept {
+    if constexpr (kDrops) static_cast<T*>(reader)->drop_document(to_view(which));
+  }
+  static constexpr bool kDrops = requires { &T::drop_document; };
   static constexpr bool kWrites = requires { &T::lay_out; };
   static constexpr bool kHasParts = requires { &T::rows; };
   static constexpr dvt_format_v1 table = {sizeof(dvt_format_v1),
@@ -168,7 +174,8 @@ struct FormatTable {
                                           tensors,
                                           document,
                                           kWrites ? lay_out : nullptr,
-                                          kHasParts ? rows : nullptr};
+                                          kHasParts ? rows : nullptr,
+                                          kDrops ? drop_document : nullptr};
   static const void* find(std::string_view name) {
     return name == "dovetail.format/1" ? &table : nullptr;
   }

@@ -64,7 +64,7 @@ typedef struct dvt_format_v1 {
   dvt_code (*tensors)(void* reader, dvt_call*, dvt_tensor* out, uint64_t cap, uint64_t* need) DVT_NX;
   /* "config" (model config in Hugging Face's vocabulary), "generation" (sampling defaults),
    * "tokenizer" (the definition), "tokenizer_config" (chat template, special tokens). *out = 0 when
-   * the checkpoint has none. Valid until close. [object] */
+   * the checkpoint has none. Valid until close, or until it is dropped. [object] */
   dvt_code (*document)(void* reader, dvt_call*, dvt_str which, dvt_doc* out) DVT_NX;
   /* Optional. The files that hold these tensors (name, format, shape and bytes of each; file and offset
    * say nothing), as this format reads them from a folder. All tensors come once, in order; the data of
@@ -77,6 +77,8 @@ typedef struct dvt_format_v1 {
    * its own is. `out` has room for them, at a multiple of 64. [any] */
   dvt_code (*rows)(void* reader, dvt_call*, uint64_t i, const dvt_bytes* parts, dvt_str format, int64_t row0,
                    int64_t n, void* out) DVT_NX;
+  /* Optional. The document of that name is not read any more: its memory may go. `document` makes it anew. [object] */
+  void (*drop_document)(void* reader, dvt_str which) DVT_NX;
 } dvt_format_v1;
 
 #ifdef __cplusplus

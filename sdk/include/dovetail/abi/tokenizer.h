@@ -13,7 +13,7 @@ extern "C" {
  * metadata gives under the key that the manifest names), the folder for further files, YAML options. */
 typedef struct dvt_tokenizer_open {
   uint32_t struct_size, flags;
-  dvt_doc definition;
+  dvt_doc definition; /* and options: for the call alone */
   dvt_dir dir;     /* 0 when there is no folder */
   dvt_doc options; /* the YAML's tokenizer parameters, validated; may be 0 */
 } dvt_tokenizer_open;
