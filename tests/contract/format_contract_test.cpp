@@ -7,6 +7,9 @@
 #include <dovetail/abi/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
 #include <random>
 #include <set>
 
@@ -95,6 +98,18 @@ class Reader {
     reader_ = nullptr;
   }
   const std::vector<dvt_tensor>& tensors() const { return tensors_; }
+  /// The list in records that are longer or shorter, as a host of another release has them.
+  std::vector<uint8_t> tensors_in(size_t record_bytes, uint8_t unknown) {
+    std::vector<uint8_t> out(record_bytes * tensors_.size(), unknown);
+    const auto length = static_cast<uint32_t>(record_bytes);
+    std::memcpy(out.data(), &length, std::min(out.size(), sizeof length));
+    uint64_t need = 0;
+    Frame call;
+    expect_ok(table_->tensors(reader_, call, reinterpret_cast<dvt_tensor*>(out.data()),
+                              tensors_.size(), &need),
+              call, "tensors");
+    return out;
+  }
   /// A tensor that leaves its file: the host refuses the checkpoint for it.
   bool leaves_its_file() const {
     return std::any_of(tensors_.begin(), tensors_.end(), [](const dvt_tensor& t) {
@@ -272,6 +287,30 @@ TEST_P(FormatContract, GivesAnyRowsOfAMatrixInParts) {
                     whole.substr(static_cast<uint64_t>(row) * row_bytes, row_bytes) + "########")
               << format << " row " << row;
         }
+      }
+    }
+  }
+}
+
+TEST_P(FormatContract, ListsTensorsInTheHostsRecords) {
+  constexpr uint8_t kUnknown = 0xee;
+  constexpr size_t kKnownToAll = offsetof(dvt_tensor, parts);
+  for (const Case& c : cases_) {
+    SCOPED_TRACE(c.folder.string());
+    Reader reader(*plugin_, c.folder);
+    Frame call;
+    expect_ok(reader.open(call), call, "open");
+    for (const size_t record_bytes : {kKnownToAll, sizeof(dvt_tensor) + 24}) {
+      const std::vector<uint8_t> out = reader.tensors_in(record_bytes, kUnknown);
+      for (size_t i = 0; i < reader.tensors().size(); ++i) {
+        dvt_tensor got{};
+        std::memcpy(&got, &out[i * record_bytes], std::min(record_bytes, sizeof got));
+        const dvt_tensor& want = reader.tensors()[i];
+        EXPECT_EQ(text_of(got.name), text_of(want.name));
+        EXPECT_EQ(std::tie(got.ndim, got.shape[0], got.offset, got.bytes),
+                  std::tie(want.ndim, want.shape[0], want.offset, want.bytes));
+        for (size_t k = sizeof got; k < record_bytes; ++k)
+          EXPECT_EQ(out[i * record_bytes + k], kUnknown) << k;
       }
     }
   }

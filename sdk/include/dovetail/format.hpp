@@ -150,7 +150,7 @@ struct FormatTable {
                           uint64_t max_bytes, const dvt_file_sink* sink) noexcept {
     return guard(call, [&] {
       if constexpr (kWrites)
-        T::lay_out({tensors, static_cast<size_t>(n)}, max_bytes, FileSink(sink, Call(call)));
+        T::lay_out(read_records(tensors, n), max_bytes, FileSink(sink, Call(call)));
     });
   }
   static dvt_code rows(void* reader, dvt_call* call, uint64_t i, const dvt_bytes* parts,

@@ -6,6 +6,7 @@
 
 #include <dovetail/abi/plugin.h>
 #include <dovetail/doc.hpp>
+#include <dovetail/records.hpp>
 
 #include <array>
 #include <cstring>
@@ -92,12 +93,19 @@ dvt_code guard(dvt_call* call, Fn&& fn) noexcept {
   }
 }
 
-/// Copies n elements into the caller's buffer under the "cap, need" rule.
+/// Copies n elements into the caller's buffer under the "cap, need" rule; records by the length that its first one says.
 template <class T>
 void give(std::span<const T> from, T* out, uint64_t cap, uint64_t* need) {
   *need = from.size();
   if (from.size() > cap) throw Error("the caller's buffer is too small", DVT_ETOOSMALL);
-  if (!from.empty()) std::memcpy(static_cast<void*>(out), from.data(), from.size_bytes());
+  if (from.empty()) return;
+  if constexpr (requires { out->struct_size; }) {
+    if (out->struct_size != 0) {
+      for (size_t i = 0; i < from.size(); ++i) write_record(out, i, from[i]);
+      return;
+    }
+  }
+  std::memcpy(static_cast<void*>(out), from.data(), from.size_bytes());
 }
 inline void give(std::string_view from, char* out, uint64_t cap, uint64_t* need) {
   give(std::span<const char>(from.data(), from.size()), out, cap, need);

@@ -8,7 +8,8 @@
  *   strings   dvt_str is UTF-8 with a length, never NUL-terminated by contract; valid for the call.
  *   memory    whoever creates destroys; results go into caller buffers; nothing is freed across.
  *   sizes     "cap, need": the callee writes at most cap elements and sets *need to the full count;
- *             when need > cap it returns DVT_ETOOSMALL and the caller may call again.
+ *             when need > cap it returns DVT_ETOOSMALL and the caller may call again. Records that begin
+ *             with struct_size lie that far apart: the caller sets it in the first.
  *   errors    a dvt_code; the reason goes through dvt_call.fail. No exception crosses.
  *   threads   every slot has one tag:
  *             [load]   one thread, no other call into this plugin running
