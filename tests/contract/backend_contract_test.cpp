@@ -215,17 +215,24 @@ TEST_P(BackendContract, StepsByTheHostsRecords) {
     }
 }
 
+// float32 in the file, `wanted` by the config. `wanted` outlives it.
+dvt_weight_use matrix_to_quantise(BackendRig& rig, std::string_view wanted, int64_t n_rows,
+                                  int64_t k_len) {
+  dvt_weight_use use = rig.uses().front();
+  use.access = DVT_ACCESS_DENSE;
+  use.stored = abi_text("float32");
+  use.wanted = abi_text(wanted);
+  use.ndim = 2;
+  use.shape[0] = n_rows, use.shape[1] = k_len;
+  return use;
+}
+
 // What a report calls the weights: the format of the numbers, in whatever layout they are.
 TEST_P(BackendContract, NamesTheFormatOfQuantisedNumbers) {
   BackendRig rig(*plugin_);
   for (const std::string wanted : {"int8", "int6", "int4", "int4q"}) {
     SCOPED_TRACE(wanted);
-    dvt_weight_use use = rig.uses().front();
-    use.access = DVT_ACCESS_DENSE;
-    use.stored = abi_text("float32");
-    use.wanted = abi_text(wanted);
-    use.ndim = 2;
-    use.shape[0] = 128, use.shape[1] = 64;
+    const dvt_weight_use use = matrix_to_quantise(rig, wanted, 128, 64);
     dvt_weight_plan plan{};
     plan.struct_size = sizeof plan;
     Frame call;
@@ -308,12 +315,7 @@ TEST_P(BackendContract, FileFormatsGoByRowsAndAreReadBack) {
   };
   for (const char* wanted : {"int8", "int6", "int4", "int4q"}) {
     SCOPED_TRACE(wanted);
-    dvt_weight_use use = rig.uses().front();
-    use.access = DVT_ACCESS_DENSE;
-    use.stored = abi_text("float32");
-    use.wanted = abi_text(wanted);
-    use.ndim = 2;
-    use.shape[0] = kRows, use.shape[1] = kLen;
+    dvt_weight_use use = matrix_to_quantise(rig, wanted, kRows, kLen);
     dvt_weight_plan plan{};
     plan.struct_size = sizeof plan;
     Frame call;
