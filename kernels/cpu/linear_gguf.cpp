@@ -3,6 +3,7 @@
 // Bound by arithmetic. A block of 16 rows is unpacked to 16-bit numbers once for up to eight tokens; its sixteen sums
 // are whole vectors to a compiler with SSE2 or NEON.
 #include <cmath>
+#include <type_traits>
 
 #include <kernels/gguf_packed_rows.hpp>
 
@@ -36,8 +37,15 @@ void unpack(Unpacked& to, const uint8_t* group, int64_t b) {
   }
 }
 
+/// Whether activations of 16 bits are multiplied.
 template <GgufPacked kFormat>
-void add_block(float (&total)[kPackedRows], const Unpacked& w, const int16_t* q, float scale,
+constexpr bool kFine = kFormat == GgufPacked::kQ8_0 || kFormat == GgufPacked::kQ6_K;
+
+template <GgufPacked kFormat>
+using Level = std::conditional_t<kFine<kFormat>, int16_t, int8_t>;
+
+template <GgufPacked kFormat>
+void add_block(float (&total)[kPackedRows], const Unpacked& w, const Level<kFormat>* q, float scale,
                int32_t sum) {
   int32_t inner[kPackedRows] = {};
   for (int64_t k = 0; k < kQuantBlock; ++k)
@@ -58,16 +66,17 @@ void tile(float* y, int64_t y_stride, const uint8_t* xq, const uint8_t* group, i
     unpack<kFormat>(w, group, b);
     for (int64_t t = 0; t < n_tokens; ++t) {
       const uint8_t* row = xq + t * quantized_row_bytes(k_len);
-      const auto* q16 = reinterpret_cast<const int16_t*>(row + k_len);
+      const auto* q = reinterpret_cast<const Level<kFormat>*>(row + (kFine<kFormat> ? k_len : 0));
       const auto* scale = reinterpret_cast<const float*>(row + 3 * k_len);
       const auto* sum = reinterpret_cast<const int32_t*>(scale + k_len / kQuantBlock);
-      add_block<kFormat>(total[t], w, q16 + b * kQuantBlock, scale[b], sum[b]);
+      add_block<kFormat>(total[t], w, q + b * kQuantBlock, scale[b], sum[b]);
     }
   }
   for (int64_t t = 0; t < n_tokens; ++t)
     for (int64_t lane = 0; lane < n_rows; ++lane) {
       float& to = y[t * y_stride + lane];
-      to = kAdds ? to + total[t][lane] : total[t][lane];
+      const float sum = kFine<kFormat> ? total[t][lane] * kFineStep : total[t][lane];
+      to = kAdds ? to + sum : sum;
     }
 }
 

@@ -1,9 +1,7 @@
 // Products with packed weights of GGUF for AVX2 + FMA + F16C: the formats of the walk in
 // packed_tiles_avx2.hpp. Contract in kernels/linear_gguf.hpp, oracle in kernels/ref/linear_gguf.cpp.
 //   q4_0, q4_k   vpmaddubsw, summed in 16 bits over the whole block
-//   q8_0         |w| times x with the sign of w; for many tokens a panel of 16-bit weights
-//   q6_k         likewise, in 16 bits over four steps: 2 * 32 * 127 * 4 = 32512; the scale of the half block
-//                comes with the widening. In a panel it is multiplied into the levels: 128 * 32 at most
+//   q8_0, q6_k   vpmaddwd of weights widened to 16 bits and activations of 16 bits
 // Built with -mavx2 -mfma -mf16c: C headers and intrinsics only (a test finds no weak symbols here).
 #include "kernels/cpu/avx2.hpp"
 #include "kernels/cpu/gguf_places.hpp"
@@ -71,83 +69,37 @@ struct Q4_K : Places<PlacesQ4_K>, WholeBlock<1> {
   }
 };
 
-struct Q8_0 : Places<PlacesQ8_0> {
-  static constexpr bool kHasLeast = true;
-  static __m256i levels(const uint8_t* block, int s, int h) {
-    return load_bytes(block + 64 * s + 32 * h);
+/// Levels of 8 bits and more, multiplied with activations in kFineStep.
+template <class At>
+struct FinePlaces : Places<At> {
+  static __m256 finished(const uint8_t* /*group*/, int /*h*/, __m256 total) {
+    return _mm256_mul_ps(total, _mm256_set1_ps(kFineStep));
   }
 };
 
-struct Q6_K : Places<PlacesQ6_K> {
-  using Panel = WordPanel;
-
-  /// The scales of a half block and eight rows, each in both 16-bit halves of its lane.
-  static __m256i part_scale(const uint8_t* block, int part, int h) {
-    return paired_bytes(block + part * kPackedRows + kLanes * h);
+struct Q8_0 : FinePlaces<PlacesQ8_0> {
+  static Pair words(const uint8_t* block, int s, int h) {
+    return widened(load_bytes(block + 64 * s + 32 * h));
   }
-  static __m256i levels(const uint8_t* block, int s, int h) {
-    return load_bytes(block + kScaleBytes + 64 * s + 32 * h);
-  }
+};
 
-  static void fill(uint8_t* panel, const uint8_t* group, int64_t b) {
-    const uint8_t* block = block_at(group, b);
-    for (int h = 0; h < kHalves; ++h) {
-      _mm256_store_ps(reinterpret_cast<float*>(panel) + kLanes * h, scale(group, b, h));
-      for (int s = 0; s < kSteps; ++s) {
-        // Of 256 * level and 256 * scale the upper 16 bits are their product.
-        const __m256i by = _mm256_slli_epi16(part_scale(block, s / (kSteps / 2), h), 8);
-        const Pair w = Panel::upper_bytes(levels(block, s, h));
-        Panel::store_words(panel, s, h,
-                           {_mm256_mulhi_epi16(w.even, by), _mm256_mulhi_epi16(w.odd, by)});
-      }
-    }
-  }
-
-  template <int kTokens>
-  [[gnu::always_inline]] static void add_products(Totals<kTokens>& total, const Rows<kTokens>& x,
-                                                  const uint8_t* group, int64_t b) {
-    const uint8_t* block = block_at(group, b);
-    __m256i inner[kTokens][kHalves];
-    for (int i = 0; i < kTokens; ++i) inner[i][0] = inner[i][1] = _mm256_setzero_si256();
-    for (int part = 0; part < 2; ++part) {
-      constexpr int kPartSteps = kSteps / 2;
-      __m256i sum[kTokens][kHalves];
-      for (int i = 0; i < kTokens; ++i) sum[i][0] = sum[i][1] = _mm256_setzero_si256();
-#pragma GCC unroll 4
-      for (int at = 0; at < kPartSteps; ++at) {
-        const int s = part * kPartSteps + at;
-        for (int h = 0; h < kHalves; ++h) {
-          const __m256i w = levels(block, s, h);
-          const __m256i magnitude = _mm256_abs_epi8(w);
-          for (int i = 0; i < kTokens; ++i) {
-            const __m256i q = x.four(i, b * kQuantBlock + 4 * s);
-            sum[i][h] = _mm256_add_epi16(sum[i][h],
-                                         _mm256_maddubs_epi16(magnitude, _mm256_sign_epi8(q, w)));
-            settle(sum[i][h]);
-          }
-        }
-      }
-      for (int h = 0; h < kHalves; ++h) {
-        const __m256i by = part_scale(block, part, h);
-        for (int i = 0; i < kTokens; ++i) {
-          inner[i][h] = _mm256_add_epi32(inner[i][h], _mm256_madd_epi16(sum[i][h], by));
-        }
-      }
-    }
-    for (int h = 0; h < kHalves; ++h) {
-      const __m256 d = scale(group, b, h);
-      for (int i = 0; i < kTokens; ++i) {
-        total[i][h] = add_block(total[i][h], inner[i][h], d, x.scale(i, b));
-      }
-    }
+/// Levels times the scales of their half blocks: 32 * 128 at most.
+struct Q6_K : FinePlaces<PlacesQ6_K> {
+  static Pair words(const uint8_t* block, int s, int h) {
+    const int part = s / (kSteps / 2);
+    const __m256i scale = paired_bytes(block + part * kPackedRows + kLanes * h);
+    // Of 256 * level and 256 * scale the upper 16 bits are their product.
+    const __m256i by = _mm256_slli_epi16(scale, 8);
+    const Pair upper = upper_bytes(load_bytes(block + kScaleBytes + 64 * s + 32 * h));
+    return {_mm256_mulhi_epi16(upper.even, by), _mm256_mulhi_epi16(upper.odd, by)};
   }
 };
 
 }  // namespace
 
 DVT_LINEAR_OF_FORMAT(q4_0, LevelFormat<Q4_0>)
-DVT_LINEAR_OF_FORMAT(q8_0, ByteFormat<Q8_0>)
+DVT_LINEAR_OF_FORMAT(q8_0, WordFormat<Q8_0>)
 DVT_LINEAR_OF_FORMAT(q4_k, LevelFormat<Q4_K>)
-DVT_LINEAR_OF_FORMAT(q6_k, Q6_K)
+DVT_LINEAR_OF_FORMAT(q6_k, WordFormat<Q6_K>)
 
 }  // namespace dovetail::kernels::avx2

@@ -1,8 +1,6 @@
 // Products with packed weights of GGUF for AVX-512 with VNNI: the formats of the walk in
 // packed_tiles_avx512.hpp. Contract in kernels/linear_gguf.hpp, oracle in kernels/ref/linear_gguf.cpp.
-// vpdpbusd takes the weights without a sign: q8_0 and q6_k get 128 added, which comes off the sum of a
-// block as the 8 of q4_0 does. The half blocks of q6_k have scales of their own; their sums of x, which
-// are not among the activations, are products with ones.
+// q4_0 and q4_k take vpdpbusd, q8_0 and q6_k activations of 16 bits and vpdpwssd.
 // Built with -mavx512{f,bw,vl,vnni}: C headers and intrinsics only (a test finds no weak symbols).
 #include "kernels/cpu/avx512.hpp"
 #include "kernels/cpu/gguf_places.hpp"
@@ -22,34 +20,20 @@ struct Places : At {
   static __m512 finished(const uint8_t* /*group*/, __m512 total) { return total; }
 };
 
-/// Bytes without a sign, of which kZero comes off.
-template <uint16_t kZero>
-struct WithZero {
+struct Q4_0 : Places<PlacesQ4_0> {
   struct Block {
     __m512i w[kSteps];
     __m512 scale;
   };
-  static __m512 add(__m512 total, const Block& block, const XBlock& x) {
-    const __m512i start = start_of(minus(kZero), x.sum());
-    return add_scaled(total, dot_bytes(start, block.w, x), block.scale, x);
-  }
-};
-
-struct Q4_0 : Places<PlacesQ4_0>, WithZero<8> {
   static Block load(const uint8_t* group, int64_t b) {
     Block block;
     load_nibbles(block.w, block_at(group, b));
     block.scale = halves(head_at(group, b));
     return block;
   }
-};
-
-struct Q8_0 : Places<PlacesQ8_0>, WithZero<128> {
-  static Block load(const uint8_t* group, int64_t b) {
-    Block block;
-    load_signed(block.w, block_at(group, b));
-    block.scale = halves(head_at(group, b));
-    return block;
+  static __m512 add(__m512 total, const Block& block, const XBlock& x) {
+    const __m512i start = start_of(minus(8), x.sum());
+    return add_scaled(total, dot_bytes(start, block.w, x), block.scale, x);
   }
 };
 
@@ -78,36 +62,50 @@ struct Q4_K : Places<PlacesQ4_K> {
   static __m512 floats_of(const uint8_t* bytes) { return _mm512_cvtepi32_ps(widen_bytes(bytes)); }
 };
 
-struct Q6_K : Places<PlacesQ6_K> {
+/// Levels of 8 bits and more, multiplied with activations in kFineStep.
+template <class At>
+struct FinePlaces : At {
   struct Block {
-    __m512i w[kSteps];
-    __m512 part_scale[2];
+    Words w;
     __m512 scale;
   };
+  static __m512 add(__m512 total, const Block& block, const XBlock& x) {
+    return add_scaled(total, dot_words(block.w, x), block.scale, x);
+  }
+  static __m512 finished(const uint8_t* /*group*/, __m512 total) {
+    return _mm512_mul_ps(total, _mm512_set1_ps(kFineStep));
+  }
+};
+
+struct Q8_0 : FinePlaces<PlacesQ8_0> {
+  static Block load(const uint8_t* group, int64_t b) {
+    Block block;
+    load_words(block.w, block_at(group, b));
+    block.scale = halves(head_at(group, b));
+    return block;
+  }
+};
+
+/// Levels times the scales of their half blocks: 32 * 128 at most.
+struct Q6_K : FinePlaces<PlacesQ6_K> {
   static Block load(const uint8_t* group, int64_t b) {
     const uint8_t* from = block_at(group, b);
     Block block;
-    load_signed(block.w, from + kScaleBytes);
-    for (int part = 0; part < 2; ++part) {
-      const auto* bytes = reinterpret_cast<const __m128i*>(from + part * kPackedRows);
-      block.part_scale[part] = _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(bytes)));
+    load_words(block.w, from + kScaleBytes);
+    for (int v = 0; v < 2 * kSteps; ++v) {
+      const int part = v / kSteps;
+      block.w[v] = _mm512_mullo_epi16(block.w[v], scales_of(from + part * kPackedRows + v % 2 * 8));
     }
     block.scale = halves(head_at(group, b));
     return block;
   }
-  static __m512 add(__m512 total, const Block& block, const XBlock& x) {
-    constexpr int kHalf = kSteps / 2;
-    const __m512i ones = _mm512_set1_epi8(1);
-    const __m512i all_ones[kSteps] = {ones, ones, ones, ones, ones, ones, ones, ones};
-    const __m512i first_sum = dot_bytes<0, kHalf>(_mm512_setzero_si512(), all_ones, x);
-    const __m512i last_sum = _mm512_sub_epi32(x.sum(), first_sum);
-    const __m512i first = dot_bytes<0, kHalf>(start_of(minus(128), first_sum), block.w, x);
-    const __m512i last = dot_bytes<kHalf, kSteps>(start_of(minus(128), last_sum), block.w, x);
-    // |scale * sum| <= 128 * 16 * 32 * 127 < 2^23, so both products and their sum are exact.
-    const __m512 inner =
-        _mm512_fmadd_ps(block.part_scale[0], _mm512_cvtepi32_ps(first),
-                        _mm512_mul_ps(block.part_scale[1], _mm512_cvtepi32_ps(last)));
-    return _mm512_fmadd_ps(inner, _mm512_mul_ps(block.scale, x.scale()), total);
+
+ private:
+  /// Eight signed bytes, each in the four words of its row.
+  static __m512i scales_of(const uint8_t* p) {
+    const __m512i wide = _mm512_cvtepi8_epi64(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
+    return _mm512_shuffle_epi8(wide, _mm512_broadcast_i32x4(_mm_setr_epi8(0, 1, 0, 1, 0, 1, 0, 1, 8,
+                                                                          9, 8, 9, 8, 9, 8, 9)));
   }
 };
 

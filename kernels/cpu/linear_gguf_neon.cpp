@@ -21,6 +21,7 @@ static inline float32x4_t unsigned_bytes(const uint8_t* p, int v) {
 /// Blocks that are multiplied with d of their rows, and nothing else.
 template <class At>
 struct Places : At {
+  static constexpr bool kIsFine = false;
   static constexpr bool kHasPartScales = false;
   static float32x4_t scale(const uint8_t* group, int64_t b, int v) {
     return halves(At::head_at(group, b) + 8 * v);
@@ -53,7 +54,16 @@ struct Nibbles {
 
 struct Q4_0 : Places<PlacesQ4_0>, Nibbles<8> {};
 
-struct Q8_0 : Places<PlacesQ8_0>, ByteLevels {
+/// Levels of 8 bits and more, multiplied with activations in kFineStep.
+template <class At>
+struct FinePlaces : Places<At> {
+  static constexpr bool kIsFine = true;
+  static float finished(const uint8_t* /*group*/, int64_t /*lane*/, float total) {
+    return total * kFineStep;
+  }
+};
+
+struct Q8_0 : FinePlaces<PlacesQ8_0>, ByteLevels {
   static constexpr bool kIsPacked = false;
 };
 
@@ -73,7 +83,7 @@ struct Q4_K : Places<PlacesQ4_K>, Nibbles<0> {
   }
 };
 
-struct Q6_K : Places<PlacesQ6_K>, ByteLevels {
+struct Q6_K : FinePlaces<PlacesQ6_K>, ByteLevels {
   static constexpr bool kIsPacked = false;
   static constexpr bool kHasPartScales = true;
   static int32x4_t part_scale(const uint8_t* group, int64_t b, int part, int v) {

@@ -3,6 +3,7 @@
 // Bound by arithmetic. A block of 16 rows is unpacked to 16-bit numbers once for up to eight
 // tokens; its sixteen sums are whole vectors to a compiler with SSE2 or NEON.
 #include <cmath>
+#include <type_traits>
 
 #include <kernels/packed_rows.hpp>
 
@@ -22,8 +23,10 @@ void unpack_block(int16_t (&v)[kQuantBlock][kPackedRows], const uint8_t* block) 
   }
 }
 
+/// Level is that of the activations: int16_t with weights of int8.
+template <class Level>
 void add_block(float (&total)[kPackedRows], const int16_t (&v)[kQuantBlock][kPackedRows],
-               const uint8_t* codes, const int16_t* q, float x_scale) {
+               const uint8_t* codes, const Level* q, float x_scale) {
   int32_t inner[kPackedRows] = {};
   for (int64_t k = 0; k < kQuantBlock; ++k) {
     for (int64_t lane = 0; lane < kPackedRows; ++lane) inner[lane] += v[k][lane] * q[k];
@@ -37,6 +40,9 @@ void add_block(float (&total)[kPackedRows], const int16_t (&v)[kQuantBlock][kPac
 template <WeightFormat kFormat, class Store>
 void tile(Store store, float* y, int64_t y_stride, const uint8_t* xq, const uint8_t* group,
           int64_t n_tokens, int64_t n_rows, int64_t k_len) {
+  constexpr bool kFine = kFormat == WeightFormat::kInt8;
+  using Level = std::conditional_t<kFine, int16_t, int8_t>;
+  const int64_t levels_at = kFine ? k_len : 0;
   float total[kTileTokens][kPackedRows] = {};
   int16_t v[kQuantBlock][kPackedRows];
   const uint8_t* block = group + kPackedRows * static_cast<int64_t>(sizeof(float));
@@ -44,14 +50,15 @@ void tile(Store store, float* y, int64_t y_stride, const uint8_t* xq, const uint
     unpack_block<kFormat>(v, block);
     for (int64_t t = 0; t < n_tokens; ++t) {
       const uint8_t* row = xq + t * quantized_row_bytes(k_len);
-      const auto* q16 = reinterpret_cast<const int16_t*>(row + k_len);
+      const auto* q = reinterpret_cast<const Level*>(row + levels_at);
       const auto* scale = reinterpret_cast<const float*>(row + 3 * k_len);
-      add_block(total[t], v, block, q16 + b * kQuantBlock, scale[b]);
+      add_block(total[t], v, block, q + b * kQuantBlock, scale[b]);
     }
   }
   for (int64_t t = 0; t < n_tokens; ++t) {
     for (int64_t lane = 0; lane < n_rows; ++lane) {
-      store(y[t * y_stride + lane], row_scale(group, lane) * total[t][lane]);
+      const float sum = kFine ? total[t][lane] * kFineStep : total[t][lane];
+      store(y[t * y_stride + lane], row_scale(group, lane) * sum);
     }
   }
 }

@@ -3,8 +3,7 @@
 //   int4   vpmaddubsw, summed in 16 bits over the whole block
 //   int4q  the same after a table look-up, in 16 bits over two steps: 4 * 64 * 127 = 32512
 //   int6   the same after two more bits are put to each level: 4 * 63 * 127 = 32004
-//   int8   for few tokens |x| times w with the sign of x, widened at once; for many, a panel of
-//          16-bit weights and vpmaddwd, which needs no signs
+//   int8   vpmaddwd of weights widened to 16 bits and activations of 16 bits
 // Built with -mavx2 -mfma: C headers and intrinsics only (a test finds no weak symbols here).
 #include "kernels/cpu/avx2.hpp"
 #include "kernels/cpu/linear_of_format.hpp"
@@ -91,15 +90,17 @@ struct Int6 : Places<kInt6BlockBytes>, TwoSteps<1> {
 };
 
 struct Int8 : Places<kInt8BlockBytes> {
-  static constexpr bool kHasLeast = false;
-  static __m256i levels(const uint8_t* block, int s, int h) {
-    return load_bytes(block + kPackedRows + 64 * s + 32 * h);
+  static Pair words(const uint8_t* block, int s, int h) {
+    return widened(load_bytes(block + kPackedRows + 64 * s + 32 * h));
+  }
+  static __m256 finished(const uint8_t* group, int h, __m256 total) {
+    return Places::finished(group, h, _mm256_mul_ps(total, _mm256_set1_ps(kFineStep)));
   }
 };
 
 }  // namespace
 
-DVT_LINEAR_OF_FORMAT(int8, ByteFormat<Int8>)
+DVT_LINEAR_OF_FORMAT(int8, WordFormat<Int8>)
 DVT_LINEAR_OF_FORMAT(int4, LevelFormat<Int4>)
 DVT_LINEAR_OF_FORMAT(int4q, LevelFormat<Int4q>)
 DVT_LINEAR_OF_FORMAT(int6, LevelFormat<Int6>)

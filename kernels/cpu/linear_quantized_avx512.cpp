@@ -1,7 +1,7 @@
 // linear over packed weights for AVX-512 with VNNI: the formats of the walk in packed_tiles_avx512.hpp.
 // Contract in kernels/linear_quantized.hpp, oracle in kernels/ref/linear_quantized.cpp.
-// vpdpbusd takes the weights without a sign: those of int8 get 128 added, which comes off the sum of a
-// block as z does in the 4-bit formats, and 32 in int6.
+// vpdpbusd takes the weights without a sign: those of int6 have 32 added, which comes off the sum of a
+// block as z does in the 4-bit formats. int8 takes activations of 16 bits and vpdpwssd.
 // Built with -mavx512{f,bw,vl,vnni}: C headers and intrinsics only (a test finds no weak symbols).
 #include "kernels/cpu/avx512.hpp"
 #include "kernels/cpu/linear_of_format.hpp"
@@ -16,26 +16,33 @@ inline __m512 scales_of(const uint8_t* codes) {
   return _mm512_castsi512_ps(_mm512_add_epi32(bits, _mm512_set1_epi32(132 << 23)));
 }
 
-/// As packed_tiles_avx512.hpp wants it. Weights has the weights of a block as bytes without a sign, the
-/// factor that makes their sum one of whole numbers v, and what comes off for each unit of x, as
-/// start_of takes it.
-template <class Weights>
-struct Scaled {
-  static constexpr int64_t kBlockBytes = Weights::kBlockBytes;
+/// Where blocks of kBytes lie, behind the 16 rows' d.
+template <int64_t kBytes>
+struct Places {
+  static constexpr int64_t kBlockBytes = kBytes;
   static int64_t group_bytes(int64_t k_len) {
     return kPackedRows * 4 + k_len / kQuantBlock * kBlockBytes;
   }
   static const uint8_t* block_at(const uint8_t* group, int64_t b) {
     return group + kPackedRows * 4 + b * kBlockBytes;
   }
+  static __m512 finished(const uint8_t* group, __m512 total) {
+    return _mm512_mul_ps(_mm512_loadu_ps(group), total);
+  }
+};
 
+/// As packed_tiles_avx512.hpp wants it. Weights has the weights of a block as bytes without a sign, the
+/// factor that makes their sum one of whole numbers v, and what comes off for each unit of x, as
+/// start_of takes it.
+template <class Weights>
+struct Scaled : Places<Weights::kBlockBytes> {
   struct Block {
     __m512i w[kSteps];
     __m512 scale;
     __m512i minus_zero;
   };
   static Block load(const uint8_t* group, int64_t b) {
-    const uint8_t* from = block_at(group, b);
+    const uint8_t* from = Scaled::block_at(group, b);
     Block block;
     Weights::load(block.w, from);
     block.scale = scales_of(from);
@@ -46,8 +53,25 @@ struct Scaled {
     const __m512i start = start_of(block.minus_zero, x.sum());
     return add_scaled(total, Weights::dot(start, block.w, x), block.scale, x);
   }
+};
+
+struct Int8 : Places<kInt8BlockBytes> {
+  struct Block {
+    Words w;
+    __m512 scale;
+  };
+  static Block load(const uint8_t* group, int64_t b) {
+    const uint8_t* from = block_at(group, b);
+    Block block;
+    load_words(block.w, from + kPackedRows);
+    block.scale = scales_of(from);
+    return block;
+  }
+  static __m512 add(__m512 total, const Block& block, const XBlock& x) {
+    return add_scaled(total, dot_words(block.w, x), block.scale, x);
+  }
   static __m512 finished(const uint8_t* group, __m512 total) {
-    return _mm512_mul_ps(_mm512_loadu_ps(group), total);
+    return Places::finished(group, _mm512_mul_ps(total, _mm512_set1_ps(kFineStep)));
   }
 };
 
@@ -56,14 +80,6 @@ struct Unscaled {
   static __m512i dot(__m512i start, const __m512i (&w)[kSteps], const XBlock& x) {
     return dot_bytes(start, w, x);
   }
-};
-
-struct Int8 : Unscaled {
-  static constexpr int64_t kBlockBytes = kInt8BlockBytes;
-  static void load(__m512i (&w)[kSteps], const uint8_t* block) {
-    load_signed(w, block + kPackedRows);
-  }
-  static __m512i minus_zero(const uint8_t* /*block*/) { return minus(128); }
 };
 
 struct Int6 : Unscaled {
@@ -122,7 +138,7 @@ struct Int4q : Zeros {
 
 }  // namespace
 
-DVT_LINEAR_OF_FORMAT(int8, Scaled<Int8>)
+DVT_LINEAR_OF_FORMAT(int8, Int8)
 DVT_LINEAR_OF_FORMAT(int4, Scaled<Int4>)
 DVT_LINEAR_OF_FORMAT(int4q, Scaled<Int4q>)
 DVT_LINEAR_OF_FORMAT(int6, Scaled<Int6>)

@@ -17,6 +17,7 @@ static inline float32x4_t scales_of(uint32x4_t codes) {
 /// The 16 rows' d, and then blocks of kBlockBytes whose levels come after kCodeBytes.
 template <int64_t kBlockBytes, int64_t kCodeBytes>
 struct Places {
+  static constexpr bool kIsFine = false;
   static constexpr bool kHasPartScales = false;
   static int64_t group_bytes(int64_t k_len) {
     return kPackedRows * 4 + k_len / kQuantBlock * kBlockBytes;
@@ -46,6 +47,10 @@ struct Signed {
 
 struct Int8 : Places<kInt8BlockBytes, kPackedRows>, Signed, ByteLevels {
   static constexpr bool kIsPacked = false;
+  static constexpr bool kIsFine = true;
+  static float finished(const uint8_t* group, int64_t lane, float total) {
+    return Places::finished(group, lane, total * kFineStep);
+  }
 };
 
 struct Int6 : Places<kInt6BlockBytes, kPackedRows>, Signed {

@@ -60,10 +60,10 @@ class LinearTiles {
   static constexpr int64_t kAheadBytes = 16384;  // into L2: rows lie one after another
   static constexpr int64_t kPackTokens = 9;   // from here on widening once beats widening in a tile
   static constexpr int64_t kPanelLen = 1024;  // 4 rows x 1024 floats are 16 KiB: half of a small L1
-  static constexpr int64_t kMaxBlock = 132;   // tokens; a bound of the partial sums on the stack
+  static constexpr int64_t kMaxBlock = 264;   // tokens; a bound of the partial sums on the stack
   static constexpr int64_t kMinBlock = 24;
-  static constexpr int64_t kBlockFloats = 96 * 1024;  // of x: in half a MiB of L2
-  static constexpr int64_t kLine = 64;                // bytes
+  static constexpr int64_t kBlockFloats = 288 * 1024;  // of x: in half a MiB of L2
+  static constexpr int64_t kLine = 64;                 // bytes
   static_assert(kMaxBlock % kTileTokens == 0 && kMinBlock % kTileTokens == 0, "whole tiles");
 
   template <int kValue>
@@ -84,11 +84,15 @@ class LinearTiles {
     Vec v[kTokens][kTileRows];
 
     Sums() {
+#pragma GCC unroll 16
       for (int i = 0; i < kTokens; ++i) {
+#pragma GCC unroll 16
         for (int j = 0; j < kTileRows; ++j) v[i][j] = Isa::zero();
       }
     }
-    __m128 reduced(int i) const { return Isa::reduce4(v[i][0], v[i][1], v[i][2], v[i][3]); }
+    __m128 reduced(int i) const {
+      return Isa::reduce4(v[i][0], v[i][1], v[i][2], v[i][3]);
+    }
   };
 
   template <class Store>
@@ -211,38 +215,48 @@ class LinearTiles {
   /// kTokens tokens' products with a panel. Between a row's first panel and its last one the sums
   /// are kept whole, as [kTokens][4][kLanes]; after the last one they are y, for n_rows rows.
   template <class Store, int kTokens>
-  static void packed_tile(float* y, int64_t y_stride, float* kept, const float* x, int64_t x_stride,
-                          const Panel& panel, int64_t n_rows) {
+  [[gnu::noinline]] static void packed_tile(float* y, int64_t y_stride, float* kept, const float* x,
+                                            int64_t x_stride, const Panel& panel, int64_t n_rows) {
     Sums<kTokens> sums;
     if (!panel.first) {
+#pragma GCC unroll 16
       for (int i = 0; i < kTokens; ++i) {
+#pragma GCC unroll 16
         for (int j = 0; j < kTileRows; ++j) {
           sums.v[i][j] = Isa::load_aligned(kept + (i * kTileRows + j) * kLanes);
         }
       }
     }
     const float* w = panel.values;
-    const auto step = [&](const auto& load_x) {
+    const auto step = [&](int64_t s, const auto& load_x) {
       Vec token[kTokens];
-      for (int i = 0; i < kTokens; ++i) token[i] = load_x(x + i * x_stride);
+#pragma GCC unroll 16
+      for (int i = 0; i < kTokens; ++i) token[i] = load_x(x + i * x_stride + s * kLanes);
+#pragma GCC unroll 16
       for (int j = 0; j < kTileRows; ++j) {
-        const Vec row = Isa::load_aligned(w + j * kLanes);
+        const Vec row = Isa::load_aligned(w + (s * kTileRows + j) * kLanes);
+#pragma GCC unroll 16
         for (int i = 0; i < kTokens; ++i) sums.v[i][j] = Isa::fma(token[i], row, sums.v[i][j]);
       }
-      x += kLanes;
-      w += kTileRows * kLanes;
     };
     const auto load_whole = [](const float* p) { return Isa::load(p); };
+    constexpr int kSteps = 8;
+    int64_t n = panel.n_cols / kLanes;
+    for (; n >= kSteps; n -= kSteps, x += kSteps * kLanes, w += kSteps * kTileRows * kLanes) {
 #pragma GCC unroll 8
-    for (int64_t n = panel.n_cols / kLanes; n > 0; --n) step(load_whole);
+      for (int s = 0; s < kSteps; ++s) step(s, load_whole);
+    }
+    for (; n > 0; --n, x += kLanes, w += kTileRows * kLanes) step(0, load_whole);
     const int64_t n_rest = panel.n_cols % kLanes;
-    if (n_rest > 0) step([&](const float* p) { return Isa::load_first(p, n_rest); });
+    if (n_rest > 0) step(0, [&](const float* p) { return Isa::load_first(p, n_rest); });
 
+#pragma GCC unroll 16
     for (int i = 0; i < kTokens; ++i) {
       if (panel.last) {
         store_tile_row<Store>(y + i * y_stride, sums.reduced(i), n_rows);
         continue;
       }
+#pragma GCC unroll 16
       for (int j = 0; j < kTileRows; ++j) {
         Isa::store_aligned(kept + (i * kTileRows + j) * kLanes, sums.v[i][j]);
       }

@@ -15,7 +15,7 @@
 //   add_products(total, x, group, b)  adds a block's products with few tokens, straight from the packed
 //                                     bytes
 //   finished(group, h, total)         outputs of eight rows from their sums
-// LevelFormat and ByteFormat make one of what their formats differ in.
+// LevelFormat and WordFormat make one of what their formats differ in.
 // The namespace is unnamed and everything included is C, as in avx2_math.hpp.
 #pragma once
 
@@ -77,11 +77,6 @@ static inline __m256 add_block(__m256 total, __m256i inner, __m256 scale, __m256
   return _mm256_fmadd_ps(_mm256_cvtepi32_ps(inner), factor, total);
 }
 
-/// Sums of two products of signed bytes: |a| times b with the sign of a. b is not -128.
-static inline __m256i absolute_times(__m256i a, __m256i b) {
-  return _mm256_maddubs_epi16(_mm256_abs_epi8(a), _mm256_sign_epi8(b, a));
-}
-
 /// The sum without what a zero that was added to every weight adds to it.
 static inline __m256i without(__m256i sum, __m256i zero, __m256i x_sum) {
   return _mm256_sub_epi32(sum, _mm256_madd_epi16(zero, x_sum));
@@ -102,6 +97,23 @@ static inline Pair nibbles(const uint8_t* q) {
   const __m256i low_half = _mm256_set1_epi8(15);
   const __m256i both = load_bytes(q);
   return {_mm256_and_si256(both, low_half), _mm256_and_si256(_mm256_srli_epi16(both, 4), low_half)};
+}
+
+/// Signed bytes of one step and eight rows, each in the upper half of 16 bits: the first two of each
+/// row's four, and the last two.
+static inline Pair upper_bytes(__m256i levels) {
+  const __m256i first = _mm256_set1_epi32(static_cast<int32_t>(0x01800080U));
+  const __m256i last = _mm256_set1_epi32(static_cast<int32_t>(0x03800280U));
+  const __m256i row = _mm256_setr_epi32(0, 0x04000400, 0x08000800, 0x0C000C00, 0, 0x04000400,
+                                        0x08000800, 0x0C000C00);
+  return {_mm256_shuffle_epi8(levels, _mm256_add_epi8(first, row)),
+          _mm256_shuffle_epi8(levels, _mm256_add_epi8(last, row))};
+}
+
+/// The same, each as 16 bits.
+static inline Pair widened(__m256i levels) {
+  const Pair upper = upper_bytes(levels);
+  return {_mm256_srai_epi16(upper.even, 8), _mm256_srai_epi16(upper.odd, 8)};
 }
 
 /// Levels of one block are summed in 16 bits and widened at its end, times a factor: of 4-bit levels
@@ -210,27 +222,11 @@ struct LevelPanel {
   }
 };
 
-/// A panel of 16-bit words, which vpmaddwd multiplies without a thought for signs. Its blocks are
+/// A panel of 16-bit words. Its blocks are
 ///   float scale[16]; int16 w[16 pairs of k][16 rows][2]
 struct WordPanel {
   static constexpr int64_t kBytes = 64 + 1024;
   static constexpr int64_t kXBytes = 2;
-
-  /// Signed bytes of one step and eight rows, each in the upper half of 16 bits: the first two of each
-  /// row's four, and the last two.
-  static Pair upper_bytes(__m256i levels) {
-    const __m256i first = _mm256_set1_epi32(static_cast<int32_t>(0x01800080U));
-    const __m256i last = _mm256_set1_epi32(static_cast<int32_t>(0x03800280U));
-    const __m256i row = _mm256_setr_epi32(0, 0x04000400, 0x08000800, 0x0C000C00, 0, 0x04000400,
-                                          0x08000800, 0x0C000C00);
-    return {_mm256_shuffle_epi8(levels, _mm256_add_epi8(first, row)),
-            _mm256_shuffle_epi8(levels, _mm256_add_epi8(last, row))};
-  }
-  static void store_words(uint8_t* block, int s, int h, const Pair& w) {
-    auto* to = reinterpret_cast<__m256i*>(block + 64) + 4 * s + h;
-    _mm256_store_si256(to, w.even);
-    _mm256_store_si256(to + 2, w.odd);
-  }
 
   template <int kTokens>
   static void tile(float* sums, const PackedOperands& op, int64_t t, const uint8_t* panel,
@@ -274,10 +270,12 @@ struct WordPanel {
 template <int kTokens>
 struct Rows {
   const uint8_t* at[kTokens];
+  int64_t x16_at;
   int64_t scales_at;
   int64_t sums_at;
 
   __m256i four(int i, int64_t k) const { return broadcast4(at[i] + k); }
+  __m256i pair(int i, int64_t k) const { return broadcast4(at[i] + x16_at + 2 * k); }
   __m256 scale(int i, int64_t b) const { return broadcast_float(at[i] + scales_at + 4 * b); }
   __m256i sum(int i, int64_t b) const { return broadcast4(at[i] + sums_at + 4 * b); }
 };
@@ -339,48 +337,49 @@ struct LevelFormat : Levels {
   }
 };
 
-/// Signed bytes. Bytes has kBlockBytes, group_bytes, block_at and finished as a Format has them, and
+/// Weights of 16 bits, multiplied with activations of 16 bits. Words has kBlockBytes, group_bytes,
+/// block_at and finished as a Format has them, and
 ///   scale(group, b, h)   what the sums of eight rows are multiplied with
-///   levels(block, s, h)  step s of eight rows
-///   kHasLeast            whether -128 may be among them, which has no positive twin
-template <class Bytes>
-struct ByteFormat : Bytes {
+///   words(block, s, h)   step s of eight rows: its first two k, and its last two
+template <class Words>
+struct WordFormat : Words {
   using Panel = WordPanel;
 
   static void fill(uint8_t* panel, const uint8_t* group, int64_t b) {
-    const uint8_t* block = Bytes::block_at(group, b);
+    const uint8_t* block = Words::block_at(group, b);
     for (int h = 0; h < kHalves; ++h) {
-      _mm256_store_ps(reinterpret_cast<float*>(panel) + kLanes * h, Bytes::scale(group, b, h));
+      _mm256_store_ps(reinterpret_cast<float*>(panel) + kLanes * h, Words::scale(group, b, h));
       for (int s = 0; s < kSteps; ++s) {
-        const Pair w = Panel::upper_bytes(Bytes::levels(block, s, h));
-        Panel::store_words(panel, s, h,
-                           {_mm256_srai_epi16(w.even, 8), _mm256_srai_epi16(w.odd, 8)});
+        const Pair w = Words::words(block, s, h);
+        auto* to = reinterpret_cast<__m256i*>(panel + 64) + 4 * s + h;
+        _mm256_store_si256(to, w.even);
+        _mm256_store_si256(to + kHalves, w.odd);
       }
     }
   }
 
-  /// Products are widened at once: 2 * 128 * 127 = 32512.
   template <int kTokens>
   [[gnu::always_inline]] static void add_products(Totals<kTokens>& total, const Rows<kTokens>& x,
                                                   const uint8_t* group, int64_t b) {
-    const __m256i ones = _mm256_set1_epi16(1);
-    const uint8_t* block = Bytes::block_at(group, b);
+    const uint8_t* block = Words::block_at(group, b);
     __m256i sum[kTokens][kHalves];
     for (int i = 0; i < kTokens; ++i) sum[i][0] = sum[i][1] = _mm256_setzero_si256();
 #pragma GCC unroll 8
     for (int s = 0; s < kSteps; ++s) {
-      const __m256i w[kHalves] = {Bytes::levels(block, s, 0), Bytes::levels(block, s, 1)};
+      const Pair w[kHalves] = {Words::words(block, s, 0), Words::words(block, s, 1)};
       for (int i = 0; i < kTokens; ++i) {
-        const __m256i q = x.four(i, b * kQuantBlock + 4 * s);
+        const __m256i first = x.pair(i, b * kQuantBlock + 4 * s);
+        const __m256i last = x.pair(i, b * kQuantBlock + 4 * s + 2);
         for (int h = 0; h < kHalves; ++h) {
-          const __m256i pairs =
-              Bytes::kHasLeast ? absolute_times(w[h], q) : absolute_times(q, w[h]);
-          sum[i][h] = _mm256_add_epi32(sum[i][h], _mm256_madd_epi16(pairs, ones));
+          sum[i][h] = _mm256_add_epi32(sum[i][h], _mm256_madd_epi16(w[h].even, first));
+          settle(sum[i][h]);
+          sum[i][h] = _mm256_add_epi32(sum[i][h], _mm256_madd_epi16(w[h].odd, last));
+          settle(sum[i][h]);
         }
       }
     }
     for (int h = 0; h < kHalves; ++h) {
-      const __m256 scale = Bytes::scale(group, b, h);
+      const __m256 scale = Words::scale(group, b, h);
       for (int i = 0; i < kTokens; ++i) {
         total[i][h] = add_block(total[i][h], sum[i][h], scale, x.scale(i, b));
       }
@@ -392,6 +391,7 @@ template <class Format, class Store, int kTokens>
 void direct_tile(const PackedOperands& op, const uint8_t* group, int64_t t, int64_t n,
                  int64_t n_rows) {
   Rows<kTokens> x;
+  x.x16_at = op.x16_at();
   x.scales_at = op.scales_at();
   x.sums_at = op.sums_at();
   for (int i = 0; i < kTokens; ++i) x.at[i] = op.x(t + i);

@@ -1,8 +1,8 @@
 // Products with packed weights for AVX-512 with VNNI: the walk over groups, blocks and tokens, whatever the
 // format. Contracts in kernels/linear_quantized.hpp and kernels/linear_gguf.hpp.
 // One token is bound by memory, many by arithmetic. A step of a group is one vector: four k of 16
-// rows, multiplied and summed in 32 bits by one vpdpbusd a token, so unpacking is cheap beside
-// eight tokens and needs no panel.
+// rows, multiplied and summed in 32 bits by one vpdpbusd a token, or, with activations of 16 bits,
+// two by two vpdpwssd. So unpacking is cheap beside eight tokens and needs no panel.
 //
 // A Format has
 //   kBlockBytes            what a block of 32 k takes, for fetching ahead
@@ -51,6 +51,7 @@ inline __m512i widen_bytes(const uint8_t* p) {
 /// A block of one token.
 struct XBlock {
   const uint8_t* q;
+  const uint8_t* q16;
   const uint8_t* scale_at;
   const uint8_t* sum_at;
 
@@ -58,11 +59,10 @@ struct XBlock {
   __m512i sum() const { return broadcast4(sum_at); }
 };
 
-/// start + sum_k w[k] * q[k] of bytes without a sign, over the steps from kFirst on.
-template <int kFirst = 0, int kEnd = kSteps>
+/// start + sum_k w[k] * q[k] of bytes without a sign.
 inline __m512i dot_bytes(__m512i start, const __m512i (&w)[kSteps], const XBlock& x) {
   __m512i other = _mm512_setzero_si512();  // two chains, so that products overlap
-  for (int s = kFirst; s < kEnd; s += 2) {
+  for (int s = 0; s < kSteps; s += 2) {
     start = _mm512_dpbusd_epi32(start, w[s], broadcast4(x.q + 4 * s));
     other = _mm512_dpbusd_epi32(other, w[s + 1], broadcast4(x.q + 4 * s + 4));
   }
@@ -79,12 +79,31 @@ inline void load_nibbles(__m512i (&w)[kSteps], const uint8_t* q) {
   }
 }
 
-/// Signed bytes with 128 added, which are bytes without a sign.
-inline void load_signed(__m512i (&w)[kSteps], const uint8_t* q) {
-  for (int64_t s = 0; s < kSteps; ++s) {
-    w[s] =
-        _mm512_xor_si512(_mm512_loadu_si512(q + 64 * s), _mm512_set1_epi8(static_cast<char>(0x80)));
+/// The weights of a block as words, two vectors a step: four k of eight rows each.
+using Words = __m512i[2 * kSteps];
+
+/// Signed bytes.
+inline void load_words(Words& w, const uint8_t* q) {
+  for (int64_t v = 0; v < 2 * kSteps; ++v) {
+    w[v] = _mm512_cvtepi8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(q + 32 * v)));
   }
+}
+
+/// sum_k w[k] * q16[k] of sixteen rows.
+inline __m512i dot_words(const Words& w, const XBlock& x) {
+  __m512i low = _mm512_setzero_si512();  // of rows 0 to 7, the k of a step in two sums
+  __m512i high = _mm512_setzero_si512();
+  for (int s = 0; s < kSteps; ++s) {
+    int64_t four;
+    __builtin_memcpy(&four, x.q16 + 8 * s, sizeof four);
+    const __m512i q16 = _mm512_set1_epi64(four);
+    low = _mm512_dpwssd_epi32(low, w[2 * s], q16);
+    high = _mm512_dpwssd_epi32(high, w[2 * s + 1], q16);
+  }
+  const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+  const __m512i odd = _mm512_setr_epi32(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
+  return _mm512_add_epi32(_mm512_permutex2var_epi32(low, even, high),
+                          _mm512_permutex2var_epi32(low, odd, high));
 }
 
 /// What a sum of products starts with where `zero` was added to every weight: of minus_zero the lower 16
@@ -111,6 +130,7 @@ void tile(const PackedOperands& op, const uint8_t* group, int64_t t, int64_t n, 
     x[i] = op.x(t + i);
     total[i] = _mm512_setzero_ps();
   }
+  const int64_t x16_at = op.x16_at();
   const int64_t scales_at = op.scales_at();
   const int64_t sums_at = op.sums_at();
   for (int64_t b = 0; b < op.k_len / kQuantBlock; ++b) {
@@ -121,8 +141,8 @@ void tile(const PackedOperands& op, const uint8_t* group, int64_t t, int64_t n, 
     const typename Format::Block block = Format::load(group, b);
 #pragma GCC unroll 8
     for (int i = 0; i < kTokens; ++i) {
-      const XBlock here = {x[i] + b * kQuantBlock, x[i] + scales_at + 4 * b,
-                           x[i] + sums_at + 4 * b};
+      const XBlock here = {x[i] + b * kQuantBlock, x[i] + x16_at + 2 * b * kQuantBlock,
+                           x[i] + scales_at + 4 * b, x[i] + sums_at + 4 * b};
       total[i] = Format::add(total[i], block, here);
     }
   }

@@ -2,7 +2,8 @@
 // tokens, whatever the format. Contracts in kernels/linear_quantized.hpp and kernels/linear_gguf.hpp.
 // One token is bound by memory: groups of 16 rows are read from end to end, each byte once. More
 // tokens are bound by arithmetic. `sdot` adds the products of four k of four rows, so a step of the
-// layout is four of them, and the step's four numbers of x are one lane.
+// layout is four of them, and the step's four numbers of x are one lane. Activations of 16 bits are
+// multiplied in two passes, their 8 bits first and then what is left beside those.
 // From kPanelTokens on, formats of less than a byte unpack a part of a group to bytes once for a block
 // of tokens. The sum of a block is exact, so all of these give the same bits.
 //
@@ -11,8 +12,9 @@
 //   group_bytes(k_len)        of 16 rows
 //   levels_at(group, b)       where the levels of block b of a group begin
 //   read(q, p)                steps 2 p and 2 p + 1 of the levels at q
-//   kHasPartScales            whether each half of a block has scales of its own: part_scale(group, b,
-//                             part, v), integers of four rows
+//   kIsFine                   whether it takes activations of 16 bits
+//   kHasPartScales            whether each half of a block has scales of its own, which only formats
+//                             have that are fine: part_scale(group, b, part, v), integers of four rows
 //   scale(group, b, v)        what the sums of four rows are multiplied with
 //   own(group, b, v)          what else finish wants
 //   finish(total, sum, scale, own, x_scale, x_sum)
@@ -46,10 +48,29 @@ struct Add {
   static float finish(float y, float sum) { return y + sum; }
 };
 
-/// What a token's block has: half of its q, its scale, and the sum of its q.
-static inline int8x16_t half_of_x(const PackedOperands& op, int64_t t, int64_t b, int part) {
-  return vld1q_s8(reinterpret_cast<const int8_t*>(op.x(t)) + b * kQuantBlock + 16 * part);
-}
+/// Half of a token's block.
+struct Half {
+  const PackedOperands& op;
+  int64_t t;
+  int64_t b;
+  int part;
+
+  /// Its q.
+  int8x16_t levels() const {
+    return vld1q_s8(reinterpret_cast<const int8_t*>(op.x(t)) + b * kQuantBlock + 16 * part);
+  }
+  /// What q16 has beside them: 64 at most.
+  int8x16_t rest() const {
+    const auto* q16 = reinterpret_cast<const int16_t*>(op.x(t) + op.x16_at());
+    q16 += b * kQuantBlock + 16 * part;
+    const int8x16_t q = levels();
+    const int8x16_t less = vdupq_n_s8(-kFineSteps);
+    return vcombine_s8(vmovn_s16(vmlal_s8(vld1q_s16(q16), vget_low_s8(q), vget_low_s8(less))),
+                       vmovn_s16(vmlal_high_s8(vld1q_s16(q16 + 8), q, less)));
+  }
+};
+
+// What else a token's block has: its scale, and the sum of its q.
 static inline float x_scale(const PackedOperands& op, int64_t t, int64_t b) {
   return reinterpret_cast<const float*>(op.x(t) + op.scales_at())[b];
 }
@@ -110,25 +131,67 @@ struct Panel {
 };
 constexpr int64_t kPanelBlockBytes = kPackedRows * kQuantBlock;
 
-/// Half a block's products of kTokens tokens, added to sum.
-template <class Format, class Levels, int kPart, int kTokens>
-static inline void add_part(int32x4_t (&sum)[kTokens][kQuads], const uint8_t* group,
-                            const uint8_t* q, const PackedOperands& op, int64_t t, int64_t b) {
+template <int kTokens>
+using Sums = int32x4_t[kTokens][kQuads];
+
+template <int kTokens>
+static inline void clear(Sums<kTokens>& sum) {
+  for (int i = 0; i < kTokens; ++i) {
+    for (int v = 0; v < kQuads; ++v) sum[i][v] = vdupq_n_s32(0);
+  }
+}
+
+/// From products with q to those in kFineStep.
+template <int kTokens>
+static inline void to_fine_steps(Sums<kTokens>& sum) {
+  static_assert(kFineSteps == 1 << 7, "a shift");
+  for (int i = 0; i < kTokens; ++i) {
+    for (int v = 0; v < kQuads; ++v) sum[i][v] = vshlq_n_s32(sum[i][v], 7);
+  }
+}
+
+/// Half a block's products of kTokens tokens, added to sum; of x that which `of` takes from a Half.
+template <class Levels, int kPart, int kTokens, class Of>
+static inline void add_half(Sums<kTokens>& sum, const uint8_t* q, const PackedOperands& op,
+                            int64_t t, int64_t b, const Of& of) {
   int8x16_t x[kTokens];
-  for (int i = 0; i < kTokens; ++i) x[i] = half_of_x(op, t + i, b, kPart);
-  if constexpr (!Format::kHasPartScales) {
-    add_pair<Levels, 2 * kPart>(sum, q, x);
-    add_pair<Levels, 2 * kPart + 1>(sum, q, x);
+  for (int i = 0; i < kTokens; ++i) x[i] = of(Half{op, t + i, b, kPart});
+  add_pair<Levels, 2 * kPart>(sum, q, x);
+  add_pair<Levels, 2 * kPart + 1>(sum, q, x);
+}
+
+constexpr auto kLevels = [](const Half& half) { return half.levels(); };
+constexpr auto kRest = [](const Half& half) { return half.rest(); };
+
+/// Half a block's products times the scales of that half.
+template <class Format, class Levels, int kPart, int kTokens>
+static inline void add_scaled_half(Sums<kTokens>& sum, const uint8_t* group, const uint8_t* q,
+                                   const PackedOperands& op, int64_t t, int64_t b) {
+  Sums<kTokens> part;
+  clear<kTokens>(part);
+  add_half<Levels, kPart, kTokens>(part, q, op, t, b, kLevels);
+  to_fine_steps<kTokens>(part);
+  add_half<Levels, kPart, kTokens>(part, q, op, t, b, kRest);
+  for (int v = 0; v < kQuads; ++v) {
+    const int32x4_t by = Format::part_scale(group, b, kPart, v);
+    for (int i = 0; i < kTokens; ++i) sum[i][v] = vmlaq_s32(sum[i][v], part[i][v], by);
+  }
+}
+
+/// A block's products of kTokens tokens, added to sum, which is zeros.
+template <class Format, class Levels, int kTokens>
+static inline void add_block(Sums<kTokens>& sum, const uint8_t* group, const uint8_t* q,
+                             const PackedOperands& op, int64_t t, int64_t b) {
+  if constexpr (Format::kHasPartScales) {
+    add_scaled_half<Format, Levels, 0, kTokens>(sum, group, q, op, t, b);
+    add_scaled_half<Format, Levels, 1, kTokens>(sum, group, q, op, t, b);
   } else {
-    int32x4_t part[kTokens][kQuads];
-    for (int i = 0; i < kTokens; ++i) {
-      for (int v = 0; v < kQuads; ++v) part[i][v] = vdupq_n_s32(0);
-    }
-    add_pair<Levels, 2 * kPart>(part, q, x);
-    add_pair<Levels, 2 * kPart + 1>(part, q, x);
-    for (int v = 0; v < kQuads; ++v) {
-      const int32x4_t by = Format::part_scale(group, b, kPart, v);
-      for (int i = 0; i < kTokens; ++i) sum[i][v] = vmlaq_s32(sum[i][v], part[i][v], by);
+    add_half<Levels, 0, kTokens>(sum, q, op, t, b, kLevels);
+    add_half<Levels, 1, kTokens>(sum, q, op, t, b, kLevels);
+    if constexpr (Format::kIsFine) {
+      to_fine_steps<kTokens>(sum);
+      add_half<Levels, 0, kTokens>(sum, q, op, t, b, kRest);
+      add_half<Levels, 1, kTokens>(sum, q, op, t, b, kRest);
     }
   }
 }
@@ -145,12 +208,9 @@ void add_blocks(float* sums, const PackedOperands& op, int64_t t, const uint8_t*
   for (const int64_t end = b + n_blocks; b < end; ++b) {
     const uint8_t* q = panel.q != nullptr ? panel.q + (b - panel.first) * kPanelBlockBytes
                                           : Format::levels_at(group, b);
-    int32x4_t sum[kTokens][kQuads];
-    for (int i = 0; i < kTokens; ++i) {
-      for (int v = 0; v < kQuads; ++v) sum[i][v] = vdupq_n_s32(0);
-    }
-    add_part<Format, Levels, 0>(sum, group, q, op, t, b);
-    add_part<Format, Levels, 1>(sum, group, q, op, t, b);
+    Sums<kTokens> sum;
+    clear<kTokens>(sum);
+    add_block<Format, Levels, kTokens>(sum, group, q, op, t, b);
     for (int v = 0; v < kQuads; ++v) {
       const float32x4_t scale = Format::scale(group, b, v);
       const auto own = Format::own(group, b, v);

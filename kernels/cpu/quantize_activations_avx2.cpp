@@ -25,19 +25,25 @@ struct Isa {
   }
   static int32_t store(int8_t* q, int16_t* q16, const Block& block, float inverse) {
     __m256i level[kVectors];
+    __m256i fine[kVectors];
     for (int v = 0; v < kVectors; ++v) {
-      level[v] = _mm256_cvtps_epi32(_mm256_mul_ps(block.x[v], _mm256_set1_ps(inverse)));
+      const __m256 x = _mm256_mul_ps(block.x[v], _mm256_set1_ps(inverse));
+      level[v] = _mm256_cvtps_epi32(x);
+      fine[v] = _mm256_cvtps_epi32(_mm256_mul_ps(x, _mm256_set1_ps(kFineSteps)));
     }
-    // Packing works within 128-bit halves: the permutations put them back in order.
-    const __m256i first = _mm256_permute4x64_epi64(_mm256_packs_epi32(level[0], level[1]), 0xD8);
-    const __m256i second = _mm256_permute4x64_epi64(_mm256_packs_epi32(level[2], level[3]), 0xD8);
     auto* to16 = reinterpret_cast<__m256i*>(q16);
-    _mm256_storeu_si256(to16, first);
-    _mm256_storeu_si256(to16 + 1, second);
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(q),
-                        _mm256_permute4x64_epi64(_mm256_packs_epi16(first, second), 0xD8));
+    _mm256_storeu_si256(to16, words(fine[0], fine[1]));
+    _mm256_storeu_si256(to16 + 1, words(fine[2], fine[3]));
+    const __m256i bytes = _mm256_packs_epi16(words(level[0], level[1]), words(level[2], level[3]));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(q), _mm256_permute4x64_epi64(bytes, 0xD8));
     return total_of(_mm256_add_epi32(_mm256_add_epi32(level[0], level[1]),
                                      _mm256_add_epi32(level[2], level[3])));
+  }
+
+ private:
+  /// Packing works within 128-bit halves: the permutation puts them back in order.
+  static __m256i words(__m256i first, __m256i second) {
+    return _mm256_permute4x64_epi64(_mm256_packs_epi32(first, second), 0xD8);
   }
 };
 

@@ -22,19 +22,24 @@ struct Isa {
     return avx2::greatest_bits(_mm256_max_epu32(_mm512_castsi512_si256(most), upper(most)));
   }
   static int32_t store(int8_t* q, int16_t* q16, const Block& block, float inverse) {
-    const __m512 factor = _mm512_set1_ps(inverse);
-    const __m512i first = _mm512_cvtps_epi32(_mm512_mul_ps(block.first, factor));
-    const __m512i second = _mm512_cvtps_epi32(_mm512_mul_ps(block.second, factor));
-    // Packing works within 128-bit parts: the permutation puts them back in order.
-    const __m512i in_order = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);
-    const __m512i words = _mm512_permutexvar_epi64(in_order, _mm512_packs_epi32(first, second));
-    _mm512_storeu_si512(q16, words);
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(q), _mm512_cvtepi16_epi8(words));
+    const __m512 x[2] = {_mm512_mul_ps(block.first, _mm512_set1_ps(inverse)),
+                         _mm512_mul_ps(block.second, _mm512_set1_ps(inverse))};
+    const __m512 steps = _mm512_set1_ps(kFineSteps);
+    _mm512_storeu_si512(q16, words(_mm512_cvtps_epi32(_mm512_mul_ps(x[0], steps)),
+                                   _mm512_cvtps_epi32(_mm512_mul_ps(x[1], steps))));
+    const __m512i first = _mm512_cvtps_epi32(x[0]);
+    const __m512i second = _mm512_cvtps_epi32(x[1]);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(q), _mm512_cvtepi16_epi8(words(first, second)));
     const __m512i sum = _mm512_add_epi32(first, second);
     return avx2::total_of(_mm256_add_epi32(_mm512_castsi512_si256(sum), upper(sum)));
   }
 
  private:
+  /// Packing works within 128-bit parts: the permutation puts them back in order.
+  static __m512i words(__m512i first, __m512i second) {
+    const __m512i in_order = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);
+    return _mm512_permutexvar_epi64(in_order, _mm512_packs_epi32(first, second));
+  }
   static __m512i magnitude(__m512 x) {
     return _mm512_and_si512(_mm512_castps_si512(x), _mm512_set1_epi32(0x7FFFFFFF));
   }

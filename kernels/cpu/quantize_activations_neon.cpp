@@ -18,6 +18,11 @@ struct Row {
   int32_t* sum;
 };
 
+/// Eight numbers to the nearest.
+int16x8_t words(float32x4_t first, float32x4_t second) {
+  return vcombine_s16(vmovn_s32(vcvtnq_s32_f32(first)), vmovn_s32(vcvtnq_s32_f32(second)));
+}
+
 void quantize_block(const Row& row, int64_t b, const float* from) {
   float32x4_t x[kVectors];
   for (int v = 0; v < kVectors; ++v) x[v] = vld1q_f32(from + 4 * v);
@@ -27,18 +32,19 @@ void quantize_block(const Row& row, int64_t b, const float* from) {
   const float greatest = std::bit_cast<float>(bits);
   row.scale[b] = bits < kLeastQuantized ? 0.0F : greatest / 127.0F;
 
-  int16x4_t q[kVectors];
+  float inverse = 127.0F / greatest;
   if (bits < kLeastQuantized || bits >= kInfinityBits) {
-    for (int16x4_t& part : q) part = vdup_n_s16(0);
-  } else {
-    const float inverse = 127.0F / greatest;
-    for (int v = 0; v < kVectors; ++v) q[v] = vmovn_s32(vcvtnq_s32_f32(vmulq_n_f32(x[v], inverse)));
+    inverse = 0.0F;
+    for (float32x4_t& part : x) part = vdupq_n_f32(0.0F);  // of infinities as well
   }
   int32x4_t sum = vdupq_n_s32(0);
   for (int v = 0; v < kVectors; v += 2) {
-    const int16x8_t both = vcombine_s16(q[v], q[v + 1]);
+    const float32x4_t first = vmulq_n_f32(x[v], inverse);
+    const float32x4_t second = vmulq_n_f32(x[v + 1], inverse);
+    vst1q_s16(row.q16 + b * kQuantBlock + 4 * v,
+              words(vmulq_n_f32(first, kFineSteps), vmulq_n_f32(second, kFineSteps)));
+    const int16x8_t both = words(first, second);
     sum = vpadalq_s16(sum, both);
-    vst1q_s16(row.q16 + b * kQuantBlock + 4 * v, both);
     vst1_s8(row.q + b * kQuantBlock + 4 * v, vmovn_s16(both));
   }
   row.sum[b] = vaddvq_s32(sum);

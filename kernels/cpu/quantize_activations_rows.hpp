@@ -6,8 +6,8 @@
 //   Block, load(p)              32 floats in registers
 //   greatest_bits(block)        of |x|, as magnitude_bits of avx2_math.hpp orders them
 //   store(q, q16, block, inverse)
-//                               stores x * inverse to the nearest as bytes and as words, and gives
-//                               their sum
+//                               stores x * inverse to the nearest as bytes and kFineSteps times that as
+//                               words, and gives the sum of the bytes
 // The namespace is unnamed and everything included is C, as in avx2_math.hpp.
 #pragma once
 

@@ -136,7 +136,9 @@ void unpack_row(float* out, const void* packed, int64_t row, int64_t k_len) {
 
 template <GgufPacked kFormat>
 float output(const uint8_t* xq, const uint8_t* group, int64_t lane, int64_t k_len) {
+  constexpr bool kFine = kFormat == GgufPacked::kQ8_0 || kFormat == GgufPacked::kQ6_K;
   const auto* q = reinterpret_cast<const int8_t*>(xq);
+  const auto* q16 = reinterpret_cast<const int16_t*>(xq + k_len);
   const auto* scale = reinterpret_cast<const float*>(xq + 3 * k_len);
   const auto* sum = reinterpret_cast<const int32_t*>(scale + k_len / kQuantBlock);
   float total = 0.0F;
@@ -145,7 +147,8 @@ float output(const uint8_t* xq, const uint8_t* group, int64_t lane, int64_t k_le
     int32_t inner = 0;
     for (int64_t k = 0; k < kQuantBlock; ++k) {
       const int32_t by = kFormat == GgufPacked::kQ6_K ? block.scale(lane, k) : 1;
-      inner += by * block.level(lane, k) * q[b * kQuantBlock + k];
+      const int64_t at = b * kQuantBlock + k;
+      inner += by * block.level(lane, k) * (kFine ? q16[at] : q[at]);
     }
     float factor = block.d(lane);
     if constexpr (kFormat == GgufPacked::kQ4_K) factor *= static_cast<float>(block.scale(lane, 0));
@@ -153,7 +156,7 @@ float output(const uint8_t* xq, const uint8_t* group, int64_t lane, int64_t k_le
     if constexpr (kFormat == GgufPacked::kQ4_K)
       total = std::fma(static_cast<float>(sum[b]), -(block.offset(lane) * scale[b]), total);
   }
-  return total;
+  return kFine ? total * kFineStep : total;
 }
 
 template <GgufPacked kFormat, bool kAdds>

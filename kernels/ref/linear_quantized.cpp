@@ -24,9 +24,13 @@ void quantize_row(uint8_t* row, const float* x, int64_t k_len) {
   auto* sum = reinterpret_cast<int32_t*>(scale + k_len / kQuantBlock);
   for (int64_t b = 0; b < k_len / kQuantBlock; ++b) {
     const int64_t begin = b * kQuantBlock;
-    scale[b] = int8_levels(q + begin, x + begin, kQuantBlock);
+    const Int8Scale of = int8_scale(x + begin, kQuantBlock);
+    scale[b] = of.scale;
+    if (of.inverse == 0.0F) continue;
     for (int64_t k = begin; k < begin + kQuantBlock; ++k) {
-      q16[k] = q[k];
+      const float level = x[k] * of.inverse;
+      q[k] = static_cast<int8_t>(nearest_level(level));
+      q16[k] = static_cast<int16_t>(nearest_level(level * kFineSteps));
       sum[b] += q[k];
     }
   }
@@ -35,7 +39,9 @@ void quantize_row(uint8_t* row, const float* x, int64_t k_len) {
 float output(WeightFormat format, const uint8_t* xq, const uint8_t* packed, int64_t row,
              int64_t k_len) {
   const auto* q = reinterpret_cast<const int8_t*>(xq);
+  const auto* q16 = reinterpret_cast<const int16_t*>(xq + k_len);
   const auto* scale = reinterpret_cast<const float*>(xq + 3 * k_len);
+  const bool fine = format == WeightFormat::kInt8;
   const uint8_t* group = packed + row / kPackedRows * group_bytes(format, k_len);
   const int64_t lane = row % kPackedRows;
   const float d = row_scale(group, lane);
@@ -45,12 +51,13 @@ float output(WeightFormat format, const uint8_t* xq, const uint8_t* packed, int6
   for (int64_t b = 0; b < k_len / kQuantBlock; ++b, block += block_bytes(format)) {
     int32_t inner = 0;
     for (int64_t i = 0; i < kQuantBlock; ++i) {
-      inner += packed_value(format, block, lane, i) * q[b * kQuantBlock + i];
+      const int64_t k = b * kQuantBlock + i;
+      inner += packed_value(format, block, lane, i) * (fine ? q16[k] : q[k]);
     }
     const float factor = scale_of_code(block[lane]) * scale[b];
     total = std::fma(static_cast<float>(inner), factor, total);
   }
-  return d * total;
+  return d * (fine ? total * kFineStep : total);
 }
 
 template <class Store>

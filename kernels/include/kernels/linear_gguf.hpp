@@ -46,12 +46,14 @@ using PackGgufRowsFn = void(void* packed, const void* blocks, int64_t row0, int6
 // Products are LinearQuantizedFn: shapes, threads and errors as in linear_quantized.hpp, k_len a multiple of the
 // format's block_len. With x = scale[t, b] * q[t, k] of the quantised activations in blocks b of 32, y[t, n] is the
 // sum over b, float32, ascending, from zero, of fused multiply-adds whose factor is rounded before, innermost first:
-//   q4_0, q8_0   sum += inner * (d * scale)                       inner = sum_k (level - 8, or level) * q
-//   q6_k         sum += inner * (d * scale)                       inner = sum_k sc * (level - 32) * q
+//   q4_0         sum += inner * (d * scale)                       inner = sum_k (level - 8) * q
+//   q8_0         sum += inner * (d * scale)                       inner = sum_k level * q16
+//   q6_k         sum += inner * (d * scale)                       inner = sum_k sc * (level - 32) * q16
 //   q4_k         sum += inner * ((d * sc) * scale)                inner = sum_k level * q
 //                sum += sum_k q * -((m * mn) * scale)
-// The inner sums are exact, in integers. Every variant gives the bits of kernels/ref, for any n_tokens, any stripe and
-// any place in a tile. Within (k_len / 16 + 4) * 2^-24 * sum |w q scale| (q4_k: with the magnitudes of both of its
+// and with q16 the sum is multiplied with kFineStep in the end, which is exact. The inner sums are exact, in integers
+// (of q6_k below 128 * 32 * 32 * 127 * 128 < 2^31). Every variant gives the bits of kernels/ref, for any n_tokens, any stripe and
+// any place in a tile. Within (k_len / 16 + 5) * 2^-24 * sum |w q scale| (q4_k: with the magnitudes of both of its
 // terms) of the exact sum. linear_add_* add the finished sum to y with one rounding.
 namespace ref {
 PackGgufRowsFn pack_rows_q4_0, pack_rows_q8_0, pack_rows_q4_k, pack_rows_q6_k;

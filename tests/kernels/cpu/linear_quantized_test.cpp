@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/kernels/cpu/quantized_row.hpp"
 #include "tests/kernels/variants.hpp"
 
 namespace dovetail::kernels {
@@ -186,13 +187,12 @@ TEST(LinearQuantized, StaysWithinTheBoundOfItsContract) {
       for (int64_t t = 0; t < 2; ++t) {
         const auto at = static_cast<size_t>(t * c.y_stride() + n);
         const uint8_t* row = c.xq.data() + t * c.row_bytes();
+        const bool fine = op.format == WeightFormat::kInt8;
         double exact = op.adds ? c.y[at] : 0.0;
         double size = std::abs(exact);
         for (int64_t k = 0; k < 640; ++k) {
-          float scale;
-          std::memcpy(&scale, row + 3 * 640 + k / 32 * 4, sizeof scale);
           const double product =
-              static_cast<double>(w[static_cast<size_t>(k)]) * static_cast<int8_t>(row[k]) * scale;
+              static_cast<double>(w[static_cast<size_t>(k)]) * activation(row, 640, k, fine);
           exact += product;
           size += std::abs(product);
         }
@@ -265,7 +265,7 @@ TEST(QuantizeActivations, GivesTheBytesOfTheReference) {
   }
 }
 
-TEST(QuantizeActivations, RoundsToTheNearestOf127StepsOfTheBlocksGreatest) {
+TEST(QuantizeActivations, RoundsToTheNearestStepAndTheNearestFineStep) {
   std::vector<float> x = noise(64, 2);
   x[5] = -2.54F;  // steps of 0.02
   x[6] = 0.05F;   // 2.5 steps, about
@@ -276,12 +276,14 @@ TEST(QuantizeActivations, RoundsToTheNearestOf127StepsOfTheBlocksGreatest) {
   const auto* scale = reinterpret_cast<const float*>(row.data() + 192);
   const auto* sum = reinterpret_cast<const int32_t*>(row.data() + 200);
   EXPECT_EQ(q[5], -127);
+  EXPECT_EQ(q16[5], -127 * 128);
   for (int64_t b = 0; b < 2; ++b) {
     int32_t total = 0;
     for (int64_t k = b * 32; k < b * 32 + 32; ++k) {
       EXPECT_NEAR(static_cast<float>(q[k]) * scale[b], x[static_cast<size_t>(k)],
                   scale[b] * 0.5001F);
-      EXPECT_EQ(q16[k], q[k]);
+      EXPECT_NEAR(static_cast<float>(q16[k]) * scale[b], 128.0F * x[static_cast<size_t>(k)],
+                  scale[b] * 0.502F);
       total += q[k];
     }
     EXPECT_EQ(sum[b], total);
