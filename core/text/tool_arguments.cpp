@@ -1,6 +1,5 @@
 #include "core/text/tool_arguments.hpp"
 
-#include <optional>
 #include <string>
 
 #include "core/base/json.hpp"
@@ -33,6 +32,8 @@ bool renders(const ChatTemplate& chat_template, Node context, Node arguments, co
   return out && out->text.find(as) != std::string::npos;
 }
 
+enum class Takes { kUnknown, kYes, kNo };
+
 // What a template takes; asked when it matters.
 class Forms {
  public:
@@ -40,19 +41,23 @@ class Forms {
       : template_(chat_template), context_(context) {}
 
   bool takes_text() {
-    if (!text_) text_ = renders(template_, context_, Node::make_string(kProbe), kProbe);
-    return *text_;
+    if (text_ == Takes::kUnknown)
+      text_ = known(renders(template_, context_, Node::make_string(kProbe), kProbe));
+    return text_ == Takes::kYes;
   }
   bool takes_object() {
-    if (!object_)
-      object_ = renders(template_, context_, *parse_json(kProbe, "probe"), "dovetail_probe");
-    return *object_;
+    if (object_ == Takes::kUnknown)
+      object_ = known(renders(template_, context_, *parse_json(kProbe, "probe"), "dovetail_probe"));
+    return object_ == Takes::kYes;
   }
 
  private:
+  static Takes known(bool yes) { return yes ? Takes::kYes : Takes::kNo; }
+
   const ChatTemplate& template_;
   const Node& context_;
-  std::optional<bool> text_, object_;
+  Takes text_ = Takes::kUnknown;
+  Takes object_ = Takes::kUnknown;
 };
 
 Status fit(Node& arguments, Forms& forms, const std::string& where) {

@@ -22,7 +22,7 @@ double nearest_double(const cpp_int& v) {
     top = static_cast<uint64_t>(magnitude);
   } else {
     top = static_cast<uint64_t>(cpp_int(magnitude >> below));
-    if (lsb(magnitude) < below) top |= 1;
+    if (static_cast<int64_t>(lsb(magnitude)) < below) top |= 1;
   }
   const double d = std::ldexp(static_cast<double>(top), static_cast<int>(below > 0 ? below : 0));
   return v < 0 ? -d : d;
