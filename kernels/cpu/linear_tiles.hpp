@@ -56,6 +56,7 @@ class LinearTiles {
   static constexpr int kLanes = Isa::kLanes;
   static constexpr int kTileTokens = Isa::kTileTokens;
   static constexpr int kTileRows = 4;
+  static constexpr int kPanelSteps = 8;  // of kLanes columns, between two times of fetching ahead
   static constexpr int kOneTokenRows = 2;
   static constexpr int64_t kAheadBytes = 16384;  // into L2: rows lie one after another
   static constexpr int64_t kPackTokens = 9;   // from here on widening once beats widening in a tile
@@ -179,7 +180,7 @@ class LinearTiles {
   }
 
   /// Fetches the panel that pack_panel will read next, a few lines at every call, meanwhile: its
-  /// rows are too short for the processor to foresee.
+  /// rows are too short for the processor to foresee, and many lines at once would hold it up.
   template <class Weight>
   class PanelFetch {
    public:
@@ -188,10 +189,11 @@ class LinearTiles {
           row_bytes_(op.k_len * static_cast<int64_t>(sizeof(Weight))) {
       const int64_t n_cols = op.k_len - k < kPanelLen ? op.k_len - k : kPanelLen;
       lines_ = (n_cols * static_cast<int64_t>(sizeof(Weight)) + kLine - 1) / kLine;
-      per_call_ = (kTileRows * lines_ + n_calls - 1) / n_calls;
+      left_ = kTileRows * lines_;
+      per_call_ = (left_ + n_calls - 1) / n_calls;
     }
     void some() {
-      for (int64_t i = 0; i < per_call_; ++i) {
+      for (int64_t i = 0; i < per_call_ && left_ > 0; ++i, --left_) {
         _mm_prefetch(row_ + line_ * kLine, _MM_HINT_T1);
         if (++line_ == lines_) line_ = 0, row_ += row_bytes_;
       }
@@ -201,6 +203,7 @@ class LinearTiles {
     const char* row_;
     int64_t row_bytes_;
     int64_t lines_;
+    int64_t left_;
     int64_t per_call_;
     int64_t line_ = 0;
   };
@@ -214,9 +217,10 @@ class LinearTiles {
 
   /// kTokens tokens' products with a panel. Between a row's first panel and its last one the sums
   /// are kept whole, as [kTokens][4][kLanes]; after the last one they are y, for n_rows rows.
-  template <class Store, int kTokens>
+  template <class Store, int kTokens, class Fetch>
   [[gnu::noinline]] static void packed_tile(float* y, int64_t y_stride, float* kept, const float* x,
-                                            int64_t x_stride, const Panel& panel, int64_t n_rows) {
+                                            int64_t x_stride, const Panel& panel, int64_t n_rows,
+                                            Fetch& next) {
     Sums<kTokens> sums;
     if (!panel.first) {
 #pragma GCC unroll 16
@@ -240,11 +244,12 @@ class LinearTiles {
       }
     };
     const auto load_whole = [](const float* p) { return Isa::load(p); };
-    constexpr int kSteps = 8;
     int64_t n = panel.n_cols / kLanes;
-    for (; n >= kSteps; n -= kSteps, x += kSteps * kLanes, w += kSteps * kTileRows * kLanes) {
+    for (; n >= kPanelSteps;
+         n -= kPanelSteps, x += kPanelSteps * kLanes, w += kPanelSteps * kTileRows * kLanes) {
+      next.some();
 #pragma GCC unroll 8
-      for (int s = 0; s < kSteps; ++s) step(s, load_whole);
+      for (int s = 0; s < kPanelSteps; ++s) step(s, load_whole);
     }
     for (; n > 0; --n, x += kLanes, w += kTileRows * kLanes) step(0, load_whole);
     const int64_t n_rest = panel.n_cols % kLanes;
@@ -274,15 +279,15 @@ class LinearTiles {
       const int64_t n_cols = op.k_len - k < kPanelLen ? op.k_len - k : kPanelLen;
       const Panel panel{values, n_cols, k == 0, k + n_cols == op.k_len};
       pack_panel(values, op, n, n_rows, k, n_cols);
-      PanelFetch<Weight> next(op, panel.last ? n + kTileRows : n, panel.last ? 0 : k + n_cols,
-                              (n_tokens + kTileTokens - 1) / kTileTokens);
+      PanelFetch<Weight> next(
+          op, panel.last ? n + kTileRows : n, panel.last ? 0 : k + n_cols,
+          (n_tokens + kTileTokens - 1) / kTileTokens * (n_cols / (kPanelSteps * kLanes) + 1));
       for (int64_t t = 0; t < n_tokens; t += kTileTokens) {
         const int64_t at = t_begin + t;
-        next.some();
         with_count(n_tokens - t, [&](auto count) {
-          packed_tile<Store, count.value>(op.y + at * op.y_stride + n, op.y_stride,
-                                          kept + t * kTileRows * kLanes,
-                                          op.x + at * op.x_stride + k, op.x_stride, panel, n_rows);
+          packed_tile<Store, count.value>(
+              op.y + at * op.y_stride + n, op.y_stride, kept + t * kTileRows * kLanes,
+              op.x + at * op.x_stride + k, op.x_stride, panel, n_rows, next);
         });
       }
       k += n_cols;

@@ -176,6 +176,26 @@ static inline void prefetch_next_tile(const PackedOperands& op, const uint8_t* c
   }
 }
 
+/// Fetches the packed bytes that the next panel will be filled from, a few lines with every block of a
+/// tile: each panel is read once, too quickly for the processor to run ahead.
+class PanelFetch {
+ public:
+  PanelFetch(const uint8_t* from, int64_t n_bytes, int64_t n_calls)
+      : at_(reinterpret_cast<const char*>(from)),
+        end_(at_ + n_bytes),
+        per_call_(n_bytes / kLine / n_calls + 1) {}
+  void some() {
+    for (int64_t i = 0; i < per_call_ && at_ < end_; ++i, at_ += kLine) {
+      _mm_prefetch(at_, _MM_HINT_T1);
+    }
+  }
+
+ private:
+  const char* at_;
+  const char* end_;
+  int64_t per_call_;
+};
+
 /// A panel of bytes without a sign. Its blocks are
 ///   float scale[16]; 4 bytes of the format's own [16]; uint8 level[8 steps][16 rows][4]
 /// Levels says how two steps are added and a finished block is (see LevelFormat).
@@ -187,7 +207,7 @@ struct LevelPanel {
   /// Adds kTokens tokens' products with blocks [b, b + n_blocks) of the panel to sums [kTokens][16].
   template <int kTokens>
   static void tile(float* sums, const PackedOperands& op, int64_t t, const uint8_t* panel,
-                   int64_t b, int64_t n_blocks) {
+                   int64_t b, int64_t n_blocks, PanelFetch& next) {
     const uint8_t* row[kTokens];
     for (int i = 0; i < kTokens; ++i) row[i] = op.x(t + i);
     const int64_t scales_at = op.scales_at();
@@ -195,6 +215,7 @@ struct LevelPanel {
     for (const int64_t end = b + n_blocks; b < end; ++b, panel += kBytes) {
       const auto* w = reinterpret_cast<const __m256i*>(panel + 128);
       prefetch_next_tile<kTokens>(op, row, b * kQuantBlock);
+      next.some();
       __m256i sum[kTokens][kHalves];
       for (int i = 0; i < kTokens; ++i) sum[i][0] = sum[i][1] = _mm256_setzero_si256();
 #pragma GCC unroll 4
@@ -230,7 +251,7 @@ struct WordPanel {
 
   template <int kTokens>
   static void tile(float* sums, const PackedOperands& op, int64_t t, const uint8_t* panel,
-                   int64_t b, int64_t n_blocks) {
+                   int64_t b, int64_t n_blocks, PanelFetch& next) {
     const uint8_t* row[kTokens];
     for (int i = 0; i < kTokens; ++i) row[i] = op.x(t + i);
     const int64_t x16_at = op.x16_at();
@@ -238,6 +259,7 @@ struct WordPanel {
     for (const int64_t end = b + n_blocks; b < end; ++b, panel += kBytes) {
       const auto* w = reinterpret_cast<const __m256i*>(panel + 64);
       prefetch_next_tile<kTokens>(op, row, x16_at + 2 * b * kQuantBlock);
+      next.some();
       __m256i sum[kTokens][kHalves];
       for (int i = 0; i < kTokens; ++i) sum[i][0] = sum[i][1] = _mm256_setzero_si256();
 #pragma GCC unroll 16
@@ -418,21 +440,6 @@ void direct_group(const PackedOperands& op, const uint8_t* group, int64_t n_toke
   if (n_tokens - t == 1) direct_tile<Format, Store, 1>(op, group, t, n, n_rows);
 }
 
-/// Fetches the packed bytes that the next panel will be filled from, a few lines at every call: each
-/// panel is read once, too quickly for the processor to run ahead.
-class PanelFetch {
- public:
-  PanelFetch(const uint8_t* from, int64_t n_bytes, int64_t n_calls)
-      : at_(reinterpret_cast<const char*>(from)), per_call_(n_bytes / kLine / n_calls + 1) {}
-  void some() {
-    for (int64_t i = 0; i < per_call_; ++i, at_ += kLine) _mm_prefetch(at_, _MM_HINT_T1);
-  }
-
- private:
-  const char* at_;
-  int64_t per_call_;
-};
-
 /// One block of tokens against one group.
 template <class Format, class Store>
 void panel_group(const PackedOperands& op, const uint8_t* group, int64_t t_begin, int64_t n_tokens,
@@ -449,16 +456,16 @@ void panel_group(const PackedOperands& op, const uint8_t* group, int64_t t_begin
     for (int64_t i = 0; i < here; ++i) Format::fill(panel + i * Panel::kBytes, group, b + i);
     const uint8_t* next_blocks = Format::block_at(group, b + here);
     PanelFetch next(next_blocks, Format::block_at(group, b + here + kPanelBlocks) - next_blocks,
-                    (n_tokens + kTileTokens - 1) / kTileTokens);
+                    (n_tokens + kTileTokens - 1) / kTileTokens * here);
     int64_t t = 0;
     for (; t + kTileTokens <= n_tokens; t += kTileTokens) {
-      next.some();
-      Panel::template tile<kTileTokens>(sums + t * kPackedRows, op, t_begin + t, panel, b, here);
+      Panel::template tile<kTileTokens>(sums + t * kPackedRows, op, t_begin + t, panel, b, here,
+                                        next);
     }
     float* rest = sums + t * kPackedRows;
-    if (n_tokens - t == 3) Panel::template tile<3>(rest, op, t_begin + t, panel, b, here);
-    if (n_tokens - t == 2) Panel::template tile<2>(rest, op, t_begin + t, panel, b, here);
-    if (n_tokens - t == 1) Panel::template tile<1>(rest, op, t_begin + t, panel, b, here);
+    if (n_tokens - t == 3) Panel::template tile<3>(rest, op, t_begin + t, panel, b, here, next);
+    if (n_tokens - t == 2) Panel::template tile<2>(rest, op, t_begin + t, panel, b, here, next);
+    if (n_tokens - t == 1) Panel::template tile<1>(rest, op, t_begin + t, panel, b, here, next);
   }
   for (int64_t t = 0; t < n_tokens; ++t) {
     const float* from = sums + t * kPackedRows;
