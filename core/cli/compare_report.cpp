@@ -6,6 +6,7 @@
 
 #include "core/base/json.hpp"
 #include "core/cli/piece_json.hpp"
+#include "core/measure/tolerance.hpp"
 #include "core/model/model.hpp"
 
 namespace dovetail::core {
@@ -253,17 +254,10 @@ Node ComparisonReport::node() const {
 }
 
 double default_tolerance(const ComparedSide& a, const ComparedSide& b) {
-  struct Step {
-    double bits, tolerance;
-  };
-  // At least twice the worst that was seen where nothing was wrong; docs/cli.md has both.
-  static constexpr Step kSteps[] = {{32, 0.001}, {16, 0.03}, {8, 0.1}, {6, 0.15}, {4, 0.3}};
   double bits = std::min(a.least_bits, b.least_bits);
   if (a.formats == b.formats) bits = std::max(bits, 8.0);
   bits = std::min({bits, static_cast<double>(a.kv_bits), static_cast<double>(b.kv_bits)});
-  for (const Step& step : kSteps)
-    if (bits >= step.bits) return step.tolerance;
-  return 0.6;
+  return model_tolerance(bits);
 }
 
 }  // namespace dovetail::core
