@@ -23,7 +23,7 @@ RULES = [
 
 # Inside core the arrows point one way: a folder may include those before it and itself.
 CORE_ORDER = ["base", "plugin", "config", "graph", "text/template", "text", "kv_cache", "sampling", "model", "scheduler",
-              "engine", "measure", "hub", "cli"]
+              "engine", "measure", "doctor", "hub", "cli"]
 
 # Libraries that one folder keeps to itself: all else builds and runs without them.
 KEPT = {("curl/", "openssl/"): "core/hub/"}

@@ -55,6 +55,7 @@ void add_template_commands(Cli& cli);   // template render|check
 void add_logits_command(Cli& cli);      // logits
 void add_perplexity_command(Cli& cli);  // perplexity
 void add_compare_command(Cli& cli);     // compare
+void add_doctor_command(Cli& cli);      // doctor
 void add_quantize_command(Cli& cli);    // quantize
 void add_pull_command(Cli& cli);        // pull
 void add_inspect_commands(Cli& cli);    // inspect, plan

@@ -2,11 +2,10 @@
 #include <algorithm>
 #include <deque>
 
-#include "core/base/files.hpp"
-#include "core/base/json.hpp"
 #include "core/cli/command.hpp"
 #include "core/cli/session.hpp"
 #include "core/engine/sequence.hpp"
+#include "core/model/tensor_file.hpp"
 
 namespace dovetail::core {
 namespace {
@@ -19,8 +18,8 @@ struct LogitsOptions {
   uint32_t chunk = 0;  // tokens of a step; 0 = as many as fit
 };
 
-// Named float32 arrays, written in order as one safetensors file.
-class TensorFile {
+// Named float32 arrays, filled step by step.
+class LogitsFile {
  public:
   std::vector<float>& add(const std::string& name, std::vector<int64_t> shape) {
     size_t n = 1;
@@ -28,30 +27,10 @@ class TensorFile {
     return entries_.emplace_back(Entry{name, std::move(shape), std::vector<float>(n)}).data;
   }
   Status write(const std::string& path) const {
-    Node header = Node::make_map();
-    int64_t at = 0;
-    for (const Entry& e : entries_) {
-      Node t = Node::make_map(), shape = Node::make_list(), span = Node::make_list();
-      for (int64_t d : e.shape) shape.items().push_back(Node::make_int(d));
-      const auto bytes = static_cast<int64_t>(e.data.size() * sizeof(float));
-      span.items().push_back(Node::make_int(at));
-      span.items().push_back(Node::make_int(at += bytes));
-      t.set("dtype", Node::make_string("F32"));
-      t.set("shape", std::move(shape));
-      t.set("data_offsets", std::move(span));
-      header.set(e.name, std::move(t));
-    }
-    std::string text = to_json(header);
-    text.resize((text.size() + 7) / 8 * 8, ' ');  // data begins on an 8-byte line
-    std::string length(8, '\0');
-    for (int i = 0; i < 8; ++i)
-      length[static_cast<size_t>(i)] = static_cast<char>(text.size() >> (8 * i) & 0xff);
-    DVT_TRY(const std::unique_ptr<FileWriter> out, FileWriter::create(path));
-    DVT_TRY(out->write(length));
-    DVT_TRY(out->write(text));
+    std::vector<NamedArray> arrays;
     for (const Entry& e : entries_)
-      DVT_TRY(out->write(std::as_bytes(std::span<const float>(e.data))));
-    return out->commit();
+      arrays.push_back({e.name, "F32", e.shape, std::as_bytes(std::span<const float>(e.data))});
+    return write_tensor_file(path, arrays);
   }
 
  private:
@@ -80,7 +59,7 @@ Status run(const std::string& program, const LogitsOptions& o) {
                        std::to_string(model.n_layers()) + " layers; leave --layers out");
 
   const auto n = static_cast<int64_t>(o.ids.size());
-  TensorFile file;
+  LogitsFile file;
   std::vector<float>& logits = file.add("logits", {n, model.vocab_size()});
   SequenceWants wants;
   wants.step_len = o.steps ? 1 : o.chunk;

@@ -24,6 +24,7 @@ constexpr const char* kFooter = R"(Examples:
   dovetail bench configs/qwen3-0.6b.yaml         speed, and its share of what the machine can do
   dovetail perplexity configs/demo.yaml book.txt  how well a model predicts a text
   dovetail compare configs/demo.yaml --b-set backend.weights=int4
+  dovetail doctor --set backend.plugin=cuda      the first op that a backend computes wrongly
   dovetail plugins list                          what is installed
 
 Exit codes: 0 done, 1 failed, 2 wrong usage, config or request, 3 a file is missing or damaged,
@@ -86,6 +87,7 @@ int run(int argc, char** argv) {
   add_logits_command(cli);
   add_perplexity_command(cli);
   add_compare_command(cli);
+  add_doctor_command(cli);
   add_inspect_commands(cli);
   add_pull_command(cli);
   add_quantize_command(cli);

@@ -6,8 +6,10 @@
 #include <iostream>
 
 #include "core/base/json.hpp"
+#include "core/base/log.hpp"
 #include "core/cli/answer.hpp"
 #include "core/cli/command.hpp"
+#include "core/cli/explanation.hpp"
 #include "core/cli/reply_printer.hpp"
 #include "core/cli/session.hpp"
 
@@ -24,12 +26,22 @@ struct RunOptions {
   std::optional<int64_t> seed;
 };
 
+// Where each op would run: no weights are loaded, nothing is generated.
+Status explain(const std::string& program, const RunOptions& o) {
+  SessionOptions options;
+  options.plan_only = true;
+  DVT_TRY(const std::unique_ptr<Session> session, Session::open(program, o.model, options));
+  return print(o.model.json ? to_json(explanation_node(session->model()), 2) + "\n"
+                            : explanation_text(session->model()));
+}
+
 Status run(const std::string& program, RunOptions o) {
   std::string prompt;
   if (o.words.size() == 1 && !o.ids.empty())
     o.model.config = o.words[0];  // a prompt has no place
   else
     DVT_TRY(split_words(o.words, o.model.config, prompt));
+  if (o.explain && o.ids.empty() && prompt.empty()) return explain(program, o);
   const bool from_stdin =
       o.ids.empty() && (prompt == "-" || (prompt.empty() && isatty(STDIN_FILENO) == 0));
   if (from_stdin) prompt.assign(std::istreambuf_iterator<char>(std::cin), {});
@@ -39,14 +51,9 @@ Status run(const std::string& program, RunOptions o) {
                    "; give one as the last argument or on standard input");
 
   DVT_TRY(const std::unique_ptr<Session> session, Session::open(program, o.model));
-  if (o.explain) {
-    std::string text = "backend " + session->model().backend_name() + " (" +
-                       session->model().backend_variant() + ")\n";
-    for (const Placement& p : session->model().placements())
-      text += "  " + p.scope + "  " + p.op + "  " +
-              (p.native ? "native" : "by its definition: " + p.reason) + "\n";
-    std::fputs(text.c_str(), stderr);
-  }
+  if (o.explain && !o.model.json)
+    std::fputs(printable(explanation_text(session->model()), /*keep_line_breaks=*/true).c_str(),
+               stderr);
   const Model& model = session->model();
   std::optional<ChatFormat> format;
   if (o.ids.empty() && is_chat(model, o.raw)) {
@@ -74,7 +81,9 @@ Status run(const std::string& program, RunOptions o) {
               [&](const ReplyEvent& e) { return stream ? printer.show(e) : Status::ok(); }));
   if (answer.completion.finish == FinishReason::kError) return answer.completion.error;
   if (o.model.json) {
-    DVT_TRY(print(to_json(answer_node(answer, has_text), 2) + "\n"));
+    Node node = answer_node(answer, has_text);
+    if (o.explain) node.set("explanation", explanation_node(model));
+    DVT_TRY(print(to_json(node, 2) + "\n"));
   } else if (!has_text) {
     std::string line;
     for (TokenId t : answer.completion.tokens)
@@ -114,7 +123,9 @@ void add_run_commands(Cli& cli) {
   command->add_option("--tools", o->tools,
                       "a JSON file with the functions that the model may call, for its template");
   command->add_flag("--raw", o->raw, "do not apply the checkpoint's chat template");
-  command->add_flag("--explain", o->explain, "say where each op runs, and why, on standard error");
+  command->add_flag("--explain", o->explain,
+                    "say where each op runs, natively or by its definition, and why: before the "
+                    "answer on standard error, or in its JSON; without a prompt alone");
   command
       ->add_option("-n,--max-tokens", o->max_tokens,
                    "tokens to generate at most (generate.max_tokens)")

@@ -225,27 +225,10 @@ Status Model::open_backend(const ModelLoad& in) {
   DVT_TRY(call.check(backend_table_->info(backend_, call, &backend_info_)));
   variant_ = text_of(backend_info_.variant);
 
-  const dvt_graph view = graph_.view();
-  std::vector<dvt_verdict> verdicts(view.n_nodes);
-  DVT_TRY(call.check(backend_table_->supports(backend_, call, &view, verdicts.data())));
-  std::vector<bool> chosen(view.n_nodes, false);
-  bool any = false;
-  for (size_t i = 0; i < verdicts.size(); ++i) {
-    const dvt_node& node = graph_.node(i);
-    const std::string op(graph_.op_name(node)), scope(graph_.str(node.scope)),
-        reason(text_of(verdicts[i].reason));
-    const OpDef* def = in.ops.find(op, view.ops[node.op].rev);
-    const bool native = verdicts[i].level == DVT_NATIVE || verdicts[i].level == DVT_SLOW;
-    if (!native && !(def && def->decompose))
-      return unsupported(scope + ": op \"" + op + "\" cannot run on backend \"" + use.name +
-                         "\": " + reason);
-    chosen[i] = !native;
-    any = any || !native;
-    placements_.push_back({scope, op, native, reason});
-  }
-  if (any) {
-    DVT_TRY(graph_, decompose(graph_, chosen, in.ops));
-  }
+  DVT_TRY(PlacedGraph placed,
+          place_ops(std::move(graph_), in.ops, *backend_table_, backend_, use.name));
+  graph_ = std::move(placed.graph);
+  placements_ = std::move(placed.placements);
   return Status::ok();
 }
 

@@ -21,6 +21,7 @@
 #include "core/kv_cache/kv_cache.hpp"
 #include "core/model/checkpoint.hpp"
 #include "core/model/memory_plan.hpp"
+#include "core/model/placement.hpp"
 #include "core/model/weights.hpp"
 #include "core/plugin/registry.hpp"
 #include "core/text/chat_templates.hpp"
@@ -44,13 +45,6 @@ struct ModelLoad {
 
 /// The name under which an architecture makes the output of layer i known: "layer_out.3".
 std::string layer_output_name(uint32_t layer);
-
-/// Where one op of the graph runs, for `run --explain` and `inspect`.
-struct Placement {
-  std::string scope, op;
-  bool native = true;
-  std::string reason;
-};
 
 /// The config's chat template, else what the checkpoint's files have.
 Result<ChatTemplates> read_chat_templates(const Settings::Chat& chat, Checkpoint& checkpoint);
@@ -115,6 +109,7 @@ class Model {
   /// Tensors of the checkpoint that the graph does not use, in its order; not the copy of a
   /// tied embedding that some checkpoints store as the head.
   std::vector<const TensorInfo*> unused_tensors() const;
+  /// Where each op of the architecture's graph runs, for `run --explain`.
   const std::vector<Placement>& placements() const { return placements_; }
   const std::string& arch_name() const { return arch_name_; }
   const std::string& backend_name() const { return backend_name_; }

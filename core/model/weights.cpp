@@ -290,6 +290,17 @@ Status Weights::load(const dvt_backend_v1& backend, void* context, const RepackC
   return Status::ok();
 }
 
+Result<std::span<const std::byte>> Weights::stored_bytes(size_t i, std::vector<std::byte>& copy,
+                                                         const uint32_t* cancel) const {
+  const TensorInfo& source = *sources_[i];
+  if (source.parts.empty() && (source.paired_rows == 0 || source.shape.empty()))
+    return source.bytes;
+  copy.resize(source_bytes(i));
+  DVT_TRY(checkpoint_->read_rows(source, text_of(uses_[i].stored), 0, source.shape[0], copy.data(),
+                                 cancel));
+  return std::span<const std::byte>(copy);
+}
+
 Status Weights::pack_rows(size_t i, int64_t row0, int64_t n, const dvt_backend_v1& backend,
                           void* context, const uint32_t* cancel,
                           std::vector<std::byte>& out) const {

@@ -56,6 +56,9 @@ class Weights {
   Planned planned(size_t i) const { return {uses_[i], plans_[i], *sources_[i]}; }
   /// Of weight i in the format that the backend was told it is stored in.
   uint64_t source_bytes(size_t i) const;
+  /// Weight i's bytes in that format and in order: where they lie, or in `copy`.
+  Result<std::span<const std::byte>> stored_bytes(size_t i, std::vector<std::byte>& copy,
+                                                  const uint32_t* cancel) const;
   /// Rows [row0, row0 + n) of weight i, packed: a piece of what a file holds under plan.file_format. row0
   /// is a multiple of DVT_FILE_ROWS; n too, or up to the end. `out` is made as long as the piece.
   Status pack_rows(size_t i, int64_t row0, int64_t n, const dvt_backend_v1& backend, void* context,
