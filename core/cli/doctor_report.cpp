@@ -87,13 +87,14 @@ std::string ops_text(const OpCase& c) {
   return out;
 }
 
-// What is off, in two lines.
-std::string error_text(const OpError& e, double tolerance, const std::vector<int64_t>& tail) {
+// What is off, in two lines; in one where nothing is.
+std::string error_lines(const OpError& e, double tolerance, const std::vector<int64_t>& tail) {
+  const std::string allowed = "the tolerance is " + percent(tolerance) + ", for one element " +
+                              percent(kElementFactor * tolerance) + " of its row's rms\n";
+  if (e.measure() == 0) return "  error       none: equal numbers; " + allowed;
   return "  error       the row of token " + std::to_string(e.row) + " is off by " +
-         percent(e.relative) + ", one element by " + percent(e.element_share) +
-         " of its row's rms; the tolerance is " + percent(tolerance) + ", for one element " +
-         percent(kElementFactor * tolerance) + "\n  worst       " +
-         list_text(index_of(e.element_row, e.element, tail)) + ": got " +
+         percent(e.relative) + ", one element by " + percent(e.element_share) + "; " + allowed +
+         "  worst       " + list_text(index_of(e.element_row, e.element, tail)) + ": got " +
          number(static_cast<double>(e.got), "%.9g") + ", expected " +
          number(static_cast<double>(e.expected), "%.9g") + "\n";
 }
@@ -135,7 +136,7 @@ std::string finding_text(const DoctorReport& r, const OpFinding& f) {
   if (f.op_case.nodes.size() > 1) out += "  runs with   " + ops_text(f.op_case) + "\n";
   out += "  inputs      " + inputs + "\n";
   if (!attrs.empty()) out += "  attributes  " + attrs + "\n";
-  out += "  output      " + f.output + "\n" + error_text(f.error, f.tolerance, f.tail);
+  out += "  output      " + f.output + "\n" + error_lines(f.error, f.tolerance, f.tail);
   const size_t n = f.op_case.n_tokens();
   return out + "  case        " + r.case_path + ": " + bytes_text(r.case_bytes) + ", " +
          std::to_string(n) + (n == 1 ? " token" : " tokens") + "; run it again with\n" +
@@ -229,7 +230,7 @@ std::string ReplayReport::text() const {
   out += "  case        " + path + ", found on " + file.backend + " against " + file.trusted + "\n";
   if (file.op_case.nodes.size() > 1) out += "  runs with   " + ops_text(file.op_case) + "\n";
   if (!is_native) out += "  runs        by its definition in core ops: " + backend + " lacks it\n";
-  return out + error_text(error, file.tolerance, tail);
+  return out + error_lines(error, file.tolerance, tail);
 }
 
 Node ReplayReport::node() const {

@@ -348,6 +348,24 @@ CaseFile read_case(const Node& node, Status& status) {
   return out;
 }
 
+// The cache of core ops is paged, one row a token, keys as long as values; ops of plugins look for themselves.
+Status check_states(const OpCase& c, const std::string& name) {
+  for (const OpCase::Node& node : c.nodes) {
+    if (node.op.find('/') != std::string::npos) continue;
+    const dvt_state_spec* first = nullptr;
+    for (const OpCase::State& s : c.states) {
+      if (std::find(node.in.begin(), node.in.end(), s.val) == node.in.end()) continue;
+      const bool is_cache = s.spec.kind == DVT_STATE_PAGED && s.spec.rate == 1 &&
+                            (s.spec.dtype == DVT_ACTIVATION || s.spec.dtype == DVT_F32);
+      if (!is_cache || (first && !std::equal(s.spec.dim, s.spec.dim + DVT_MAX_DIMS, first->dim)))
+        return bad_format(name + ": state \"" + s.name + "\" is no cache for op \"" + node.op +
+                          "\"");
+      first = &s.spec;
+    }
+  }
+  return Status::ok();
+}
+
 // What backends take on trust: each token has an id of the table, rows and positions are those of the step.
 Status check_steps(const OpCase& c, const std::string& name) {
   const auto wrong = [&name](const std::string& what) { return bad_format(name + ": " + what); };
@@ -454,6 +472,7 @@ Result<CaseFile> read_case_file(const std::filesystem::path& path) {
   CaseFile out = read_case(node, status);
   DVT_TRY(status);
   DVT_TRY(check_steps(out.op_case, name));
+  DVT_TRY(check_states(out.op_case, name));
   DVT_TRY(read_arrays(file, name, out));
   return out;
 }

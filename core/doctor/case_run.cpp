@@ -156,7 +156,20 @@ class CaseRun {
     return static_cast<uint32_t>((case_.n_tokens() + backend_.page_len - 1) / backend_.page_len);
   }
 
+  // Every backend has these caches, and the one that it asks for.
+  Status check_cache() {
+    const uint32_t wanted = backend_.kv_dtype;
+    if (wanted == DVT_F32 || wanted == DVT_BF16 || wanted == DVT_I8_SCALED) return Status::ok();
+    dvt_backend_info info{};
+    info.struct_size = sizeof info;
+    DVT_TRY(call_.check(table_.info(context_, call_, &info)));
+    if (info.kv_dtype == wanted) return Status::ok();
+    return unsupported("the case has a cache of dtype " + std::to_string(wanted) +
+                       ", which this backend does not have");
+  }
+
   Status compile() {
+    DVT_TRY(check_cache());
     const std::vector<dvt_state_spec>& specs = graph_.states();
     DVT_TRY(call_.check(table_.alloc_states(context_, call_, specs.data(), specs.size(),
                                             backend_.kv_dtype, backend_.page_len, n_pages(), 1)));

@@ -91,7 +91,10 @@ Status infer_attention(const OpCall& c, Types& out) {
                      c.shape(1 + i));
   }
   DVT_TRY([[maybe_unused]] const double scale, c.f64("scale"));
-  DVT_TRY([[maybe_unused]] const int64_t window, c.i64("window"));
+  DVT_TRY(const int64_t window, c.i64("window"));
+  if (window < 0)
+    return invalid("window is " + std::to_string(window) +
+                   ", expected 0 (none) or a number of keys");
   out = {{DVT_ACTIVATION, {q[0], q[1], v[2]}}};
   return Status::ok();
 }
