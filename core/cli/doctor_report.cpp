@@ -114,13 +114,13 @@ Node error_node(const OpError& e, const std::vector<int64_t>& tail) {
 std::string verdict(const DoctorReport& r) {
   const ExaminationReport& f = r.found;
   if (!f.finding)
-    return "no op of " + r.backend + " is beyond its tolerance: " + std::to_string(f.n_alone) +
+    return "No op of " + r.backend + " is beyond its tolerance: " + std::to_string(f.n_alone) +
            " ops alone and " + std::to_string(f.n_joined) + " groups of them together give what " +
            r.trusted + " gives";
   const std::string at = placed(f.finding->scope, f.finding->op);
   if (!f.finding->is_joined)
     return at + " is the first op of " + r.backend + " beyond its tolerance";
-  return "every op of " + r.backend + " is right alone, but " + std::to_string(f.finding->n_nodes) +
+  return "Every op of " + r.backend + " is right alone, but " + std::to_string(f.finding->n_nodes) +
          " of them together are not, up to " + at;
 }
 

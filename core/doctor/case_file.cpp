@@ -366,34 +366,44 @@ Status check_states(const OpCase& c, const std::string& name) {
   return Status::ok();
 }
 
+// `n_before`: tokens of earlier steps.
+Status check_step(const OpCase& c, const OpCase::Step& s, size_t n_before) {
+  const size_t n = s.positions.size();
+  if (n == 0) return bad_format("a step has no tokens");
+  if (s.tokens.size() != (c.fed.empty() ? n : 0))
+    return bad_format("a step has " + std::to_string(s.tokens.size()) + " ids for " +
+                      std::to_string(n) + " positions");
+  for (const uint32_t row : s.rows)
+    if (row >= n) return bad_format("row " + std::to_string(row) + " is beyond its step");
+  for (size_t i = 0; i < n && !c.states.empty(); ++i)
+    if (s.positions[i] != static_cast<int32_t>(n_before + i))
+      return bad_format("positions do not count from 0, and a state is written by them");
+  return Status::ok();
+}
+
+Status check_ids(const OpCase::Weight& table, const std::vector<OpCase::Step>& steps) {
+  for (const OpCase::Step& s : steps)
+    for (const int32_t id : s.tokens)
+      if (table.shape.empty() || id >= table.shape[0])
+        return bad_format("id " + std::to_string(id) + " is beyond the table \"" + table.name +
+                          "\"");
+  return Status::ok();
+}
+
 // What backends take on trust: each token has an id of the table, rows and positions are those of the step.
-Status check_steps(const OpCase& c, const std::string& name) {
-  const auto wrong = [&name](const std::string& what) { return bad_format(name + ": " + what); };
+Status check_steps(const OpCase& c) {
   size_t n = 0;
   for (const OpCase::Step& s : c.steps) {
-    const size_t n_step = s.positions.size();
-    if (n_step == 0) return wrong("a step has no tokens");
-    if (c.fed.empty() ? s.tokens.size() != n_step : !s.tokens.empty())
-      return wrong("a step has " + std::to_string(s.tokens.size()) + " ids for " +
-                   std::to_string(n_step) + " positions");
-    for (const uint32_t row : s.rows)
-      if (row >= n_step) return wrong("row " + std::to_string(row) + " is beyond its step");
-    for (size_t i = 0; i < n_step && !c.states.empty(); ++i)
-      if (s.positions[i] != static_cast<int32_t>(n + i))
-        return wrong("positions do not count from 0, and a state is written by them");
-    n += n_step;
+    DVT_TRY(check_step(c, s, n));
+    n += s.positions.size();
   }
   if (n == 0 || n > kMostTokens)
-    return wrong("there are " + std::to_string(n) + " tokens, expected 1 to " +
-                 std::to_string(kMostTokens));
+    return bad_format("there are " + std::to_string(n) + " tokens, expected 1 to " +
+                      std::to_string(kMostTokens));
   for (const OpCase::Node& node : c.nodes)
-    for (const OpCase::Weight& w : c.weights) {
-      const bool is_table = node.op == "embed" && node.in.size() == 2 && node.in[1] == w.val;
-      for (const OpCase::Step& s : c.steps)
-        for (const int32_t id : s.tokens)
-          if (is_table && (w.shape.empty() || id >= w.shape[0]))
-            return wrong("id " + std::to_string(id) + " is beyond the table \"" + w.name + "\"");
-    }
+    for (const OpCase::Weight& w : c.weights)
+      if (node.op == "embed" && node.in.size() == 2 && node.in[1] == w.val)
+        DVT_TRY(check_ids(w, c.steps));
   return Status::ok();
 }
 
@@ -471,7 +481,7 @@ Result<CaseFile> read_case_file(const std::filesystem::path& path) {
   Status status;
   CaseFile out = read_case(node, status);
   DVT_TRY(status);
-  DVT_TRY(check_steps(out.op_case, name));
+  DVT_TRY(check_steps(out.op_case).in(name));
   DVT_TRY(check_states(out.op_case, name));
   DVT_TRY(read_arrays(file, name, out));
   return out;

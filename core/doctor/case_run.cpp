@@ -202,6 +202,7 @@ class CaseRun {
         by_number[spec.group] = {sizeof(dvt_page_group), spec.group,  backend_.page_len, spec.rate,
                                  page_off.data(),        pages.data()};
     std::vector<dvt_page_group> groups;
+    groups.reserve(by_number.size());
     for (const auto& [number, group] : by_number) groups.push_back(group);
     dvt_batch batch{};
     batch.struct_size = sizeof batch;

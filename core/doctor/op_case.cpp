@@ -18,6 +18,7 @@ Attr integers(const char* key, std::vector<int64_t> values) {
 
 std::vector<dvt_dim> fixed_dims(const std::vector<int64_t>& shape) {
   std::vector<dvt_dim> out;
+  out.reserve(shape.size());
   for (const int64_t n : shape) out.push_back(fixed_dim(n));
   return out;
 }

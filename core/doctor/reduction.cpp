@@ -18,29 +18,34 @@ struct TokenChoice {
   bool is_from_the_start = false;  // positions count from 0: what caches need
 };
 
-OpCase with_tokens(const OpCase& c, const TokenChoice& choice) {
-  struct Token {
-    std::optional<int32_t> id;
-    int32_t position;
-    bool has_row;
-  };
-  std::vector<Token> all;
+struct CaseToken {
+  std::optional<int32_t> id;
+  int32_t position;
+  bool has_row;
+};
+std::vector<CaseToken> tokens_of(const OpCase& c) {
+  std::vector<CaseToken> out;
   for (const OpCase::Step& s : c.steps)
     for (size_t i = 0; i < s.positions.size(); ++i)
-      all.push_back({i < s.tokens.size() ? std::optional(s.tokens[i]) : std::nullopt,
+      out.push_back({i < s.tokens.size() ? std::optional(s.tokens[i]) : std::nullopt,
                      s.positions[i], std::find(s.rows.begin(), s.rows.end(), i) != s.rows.end()});
+  return out;
+}
+
+OpCase with_tokens(const OpCase& c, const TokenChoice& choice) {
+  const std::vector<CaseToken> all = tokens_of(c);
   OpCase out = c;
   const size_t n = choice.tokens.size(), n_first = n - choice.n_in_last_step;
   out.steps.assign(choice.n_in_last_step > 0 && n_first > 0 ? 2 : 1, {});
   for (size_t i = 0; i < n; ++i) {
-    OpCase::Step& step = out.steps.size() == 2 && i >= n_first ? out.steps[1] : out.steps[0];
-    const Token& token = all[choice.tokens[i]];
+    OpCase::Step& step = i < n_first ? out.steps.front() : out.steps.back();
+    const CaseToken& token = all[choice.tokens[i]];
     if (token.has_row) step.rows.push_back(static_cast<uint32_t>(step.positions.size()));
     if (token.id) step.tokens.push_back(*token.id);
     step.positions.push_back(choice.is_from_the_start ? static_cast<int32_t>(i) : token.position);
   }
   for (OpCase::Fed& fed : out.fed) {
-    const size_t width = fed.numbers.size() / std::max<size_t>(1, c.n_tokens());
+    const size_t width = fed.numbers.size() / std::max<size_t>(1, all.size());
     std::vector<float> kept;
     for (const size_t t : choice.tokens)
       kept.insert(kept.end(), fed.numbers.begin() + static_cast<std::ptrdiff_t>(t * width),

@@ -832,7 +832,7 @@ class Requests(BadInput):
         (self.folder / "pulled").mkdir()
         (self.folder / "pulled" / ".pull.json").write_text('{"model": "Org/Name", "files": {"config.json": {"size": 1}}}')
         commands = (["--help"], ["--version"], ["--help-all"], ["run", "--help"], ["plugins", "list", "--help"], ["completion", "bash"],
-                    ["run", "hi", "-n", "3"], ["run", "hi", "-n", "3", "--json"], ["plan"], ["plan", "--json"],
+                    ["run", "hi", "-n", "3"], ["run", "hi", "-n", "3", "--json"], ["run", "--explain"], ["doctor", str(GOLDEN)], ["plan"], ["plan", "--json"],
                     ["inspect", str(GOLDEN)], ["inspect", "--graph"], ["plugins", "list"], ["plugins", "list", "--json"], ["plugins", "explain", "qwen3"],
                     ["plugins", "inspect", str(PLUGINS / "arch" / "qwen3.so")], ["config", "schema"], ["config", "show", str(GOLDEN)],
                     ["config", "check", str(GOLDEN)], ["logits", str(GOLDEN), "--ids", "1,2", "-o", "o.safetensors"], ["demo", "tokens", "hi"],

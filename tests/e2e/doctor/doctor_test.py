@@ -180,7 +180,7 @@ class RightBackends(DoctorCase):
             self.assertEqual(list(self.folder.glob("*.safetensors")), [])
             self.assertGreaterEqual(got["groups"], 6)
             self.assertGreater(got["examined"], 100)
-        self.assertIn(b"no op of cpu is beyond its tolerance: ", self.good("doctor"))
+        self.assertIn(b"No op of cpu is beyond its tolerance: ", self.good("doctor"))
 
     def test_every_golden_checkpoint_and_format_of_weights(self):
         models = sorted(path.parent for path in GOLDEN.glob("*/config.json"))
