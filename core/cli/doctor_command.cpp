@@ -214,7 +214,7 @@ void add_doctor_command(Cli& cli) {
       ->check(CLI::PositiveNumber);
   command->add_option("-o,--output", o->output,
                       "where the case is written (doctor-SCOPE-OP.safetensors)");
-  command->add_option("--replay", o->replay, "run a case again instead")->option_text("FILE");
+  command->add_option("--replay", o->replay, "run the case of this file again instead");
   command
       ->add_option("--backend", o->backend,
                    "with --replay: on this backend, not the one that the case was found on")

@@ -254,6 +254,11 @@ class BadInput(DoctorCase):
         self.bad(USAGE, ["doctor", "--tolerance", "0"], "--tolerance")
         self.bad(FILE, ["doctor", DEMO, *flawed(), "-o", "no/such/folder"], "no/such")
 
+    def test_the_help_names_every_option(self):
+        text = self.good("doctor", "--help").decode()
+        for option in ("--against", "--set", "--json", "--ids", "--raw", "--tolerance", "--output", "--replay", "--backend", "--path"):
+            self.assertIn(option + " ", text)
+
     def test_files_that_hold_no_case(self):
         self.bad(FILE, ["doctor", "--replay", "gone.safetensors"], "gone.safetensors", "no such file")
         self.bad(FILE, ["doctor", "--replay", GOLDEN / "qwen3" / "model.safetensors"], "holds no case")
