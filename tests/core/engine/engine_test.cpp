@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <filesystem>
 #include <random>
 
 #include "core/cli/session.hpp"
@@ -522,19 +524,27 @@ TEST(Swap, WhatCannotRunThereStaysAndGoesOn) {
   EXPECT_EQ(done[0].tokens, alone(*stays, params));
 }
 
-// The weights of the embedded model lie in its file, moved to pages of their own by now: a backend that packs them
-// lets go of their source.
+// int8 matrices of a file: cpu reads them where they lie, in pages of their own by now; reference expands them and lets
+// go of where they came from.
 TEST(Swap, WeightsThatMovedToHugePagesAreStillThere) {
-  auto session = open(kDemo, {"sampler=[greedy]", "kv_cache.dtype=float32"});
+  const std::string folder = testing::TempDir() + "dovetail-swap-int8";
+  std::filesystem::remove_all(folder);
+  const std::string quantize =
+      kProgram + " quantize " + kDemo + " -o " + folder + " --weights int8 >/dev/null 2>&1";
+  ASSERT_EQ(std::system(quantize.c_str()), 0);  // NOLINT(concurrency-mt-unsafe): one thread
+  auto session = open(folder, {"sampler=[greedy]", "kv_cache.dtype=float32"});
   ASSERT_TRUE(session);
+  ASSERT_GT(session->model().memory().mapped_bytes(), 0u);
   const RequestParams params = greedy(random_ids(20, 3, 64), 20);
   const std::vector<TokenId> expected = alone(*session, params);
   session->model().settle();
   const std::unique_ptr<Engine> engine = session->make_engine();
   swap_to(*session, *engine, "reference");
+  ASSERT_EQ(session->model().memory().mapped_bytes(), 0u) << "nothing is let go of";
   EXPECT_EQ(alone(*session, params), expected);
   swap_to(*session, *engine, "cpu");
   EXPECT_EQ(alone(*session, params), expected);
+  std::filesystem::remove_all(folder);
 }
 
 // A parameter of one plugin is not one of another, and is there again on the way back.
