@@ -11,6 +11,7 @@ from program_case import ProgramCase  # noqa: E402
 
 PLUGINS = sys.argv.pop(2)
 ProgramCase.dovetail = sys.argv.pop(1)
+DEMO = pathlib.Path(__file__).resolve().parents[3] / "configs" / "demo.yaml"
 PROMPT = "It is a truth universally acknowledged"
 GREEDY = ["--set", "sampler=[greedy]", "--set", f"plugins.path=[{PLUGINS}]"]
 FLOAT = ["--set", "kv_cache.dtype=float32"]
@@ -58,7 +59,7 @@ class Swap(ProgramCase):
         n_prompt = self.answer(*FLOAT, n=1)["prompt_tokens"]
         swaps = self.swapped("0:reference", "1:cpu", "9:reference", args=FLOAT)["swaps"]
         self.assertEqual([s["cache_tokens"] for s in swaps], [0, n_prompt, n_prompt + 8], "the last token is not cached yet")
-        config = json.loads((pathlib.Path(__file__).resolve().parents[3] / "configs/demo/config.json").read_text(encoding="utf-8"))
+        config = json.loads((DEMO.parent / "demo" / "config.json").read_text(encoding="utf-8"))
         row = config["num_hidden_layers"] * 2 * config["num_key_value_heads"] * config["head_dim"] * 4
         self.assertEqual([s["state_bytes"] for s in swaps], [row * s["cache_tokens"] for s in swaps])
 
@@ -100,6 +101,14 @@ class Swap(ProgramCase):
             too_few, enough = (too_few, middle) if done.returncode == 0 else (middle, enough)
         del self.env["DOVETAIL_TEST_DEVICE_BYTES"]
         return too_few, enough
+
+    def test_a_cache_that_does_not_fit_there_leaves_the_answer_going_on(self):
+        plan = json.loads(self.good("plan", DEMO, "--json", *GREEDY, "--set", "kv_cache.dtype=auto"))
+        n_tokens = plan["available_bytes"] * 6 // 10 // plan["kv_bytes_per_token"]  # of bf16: as float32 twice as much
+        large = ["--set", f"kv_cache.max_tokens={n_tokens}", "--set", "kv_cache.dtype=auto"]
+        ids, said = self.failed(*large, "--swap", "5:reference")
+        self.assertEqual(ids, self.answer("--set", "kv_cache.dtype=auto")["ids"])
+        self.assertRegex(said, r"^error: backend: still on cpu \(.*\): the model needs .* GiB of memory of its own, .* is free")
 
     def test_people_read_it_after_the_answer(self):
         stays = self.good("run", PROMPT, "-n", 24, *GREEDY, *FLOAT)
