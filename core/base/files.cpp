@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <iterator>
 #include <new>
 #include <system_error>
 
@@ -48,6 +49,17 @@ Status write_all(int fd, const char* p, size_t n, int* error) {
     n -= static_cast<size_t>(got);
   }
   return Status::ok();
+}
+
+// Puts [begin, end) among ranges that are apart, and joins those that it touches.
+void add_range(std::map<uint64_t, uint64_t>& ranges, uint64_t begin, uint64_t end) {
+  auto next = ranges.upper_bound(begin);
+  if (next != ranges.begin() && std::prev(next)->second >= begin) begin = (--next)->first;
+  while (next != ranges.end() && next->first <= end) {
+    end = std::max(end, next->second);
+    next = ranges.erase(next);
+  }
+  ranges[begin] = end;
 }
 
 }  // namespace
@@ -163,6 +175,11 @@ Status File::move_to_huge_pages(uint64_t offset, uint64_t n) const {
     return invalid(name_ + ": bytes to move that are not mapped");
   const uint64_t begin = offset / kHugePage * kHugePage, end = whole_huge_pages(offset + n);
   if (begin == end) return Status::ok();
+  {
+    const std::lock_guard lock(moved_lock_);
+    const auto after = moved_.upper_bound(begin);
+    if (after != moved_.begin() && std::prev(after)->second >= end) return Status::ok();
+  }
   std::byte* copy = reserve_pages(end - begin);
   const auto failed = [&](Status status) {
     if (copy) munmap(copy, end - begin);
@@ -176,8 +193,10 @@ Status File::move_to_huge_pages(uint64_t offset, uint64_t n) const {
   if (mprotect(copy, end - begin, PROT_READ) != 0) return failed(no_memory);
   // One system call takes the file's pages away and puts these there: nobody sees a gap.
   std::byte* place = const_cast<std::byte*>(mapped_) + begin;
+  const std::lock_guard lock(moved_lock_);  // not between let_go()'s look and its deed
   if (mremap(copy, end - begin, end - begin, MREMAP_MAYMOVE | MREMAP_FIXED, place) == MAP_FAILED)
     return failed(no_memory);
+  add_range(moved_, begin, end);
   return Status::ok();
 }
 
@@ -185,7 +204,17 @@ void File::let_go(uint64_t offset, uint64_t n) const {
   static const auto kPage = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   if (!mapped_ || offset > size_ || n > size_ - offset) return;
   const uint64_t begin = (offset + kPage - 1) / kPage * kPage, end = (offset + n) / kPage * kPage;
-  if (begin < end) madvise(const_cast<std::byte*>(mapped_) + begin, end - begin, MADV_DONTNEED);
+  const std::lock_guard lock(moved_lock_);
+  for (uint64_t at = begin; at < end;) {
+    const auto after = moved_.upper_bound(at);
+    if (after != moved_.begin() && std::prev(after)->second > at) {
+      at = std::prev(after)->second;
+      continue;
+    }
+    const uint64_t until = after == moved_.end() ? end : std::min(end, after->first);
+    madvise(const_cast<std::byte*>(mapped_) + at, until - at, MADV_DONTNEED);
+    at = until;
+  }
 }
 
 Result<std::unique_ptr<FileWriter>> FileWriter::create(const fs::path& path) {

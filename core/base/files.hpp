@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -50,12 +51,13 @@ class File {
 
   /// Copies bytes [offset, offset + n) of the mapping, rounded out to kHugePage, into private memory
   /// of 2 MiB pages which takes the place of the file at the same addresses: a reader sees the same
-  /// bytes before, during and after. Meant for memory that is streamed through again and again.
+  /// bytes before, during and after. Meant for memory that is streamed through again and again. What has moved
+  /// stays there as long as this object.
   /// threads  any, one call at a time; others may read the mapping meanwhile
   /// errors   kInvalid: not mapped. kNoMemory. kIo, kFormat: the file changed. The rest stays mapped.
   Status move_to_huge_pages(uint64_t offset, uint64_t n) const;
   /// Bytes [offset, offset + n) of the mapping will not be read again soon: this process need not hold their pages.
-  /// Not for bytes that have moved to huge pages.
+  /// Those that have moved to huge pages stay: no file stands behind them.
   /// threads  any
   void let_go(uint64_t offset, uint64_t n) const;
 
@@ -65,7 +67,9 @@ class File {
   const int fd_;
   const std::string name_;
   const uint64_t size_;
-  mutable std::mutex map_once_;
+  mutable std::mutex map_once_, moved_lock_;
+  mutable std::map<uint64_t, uint64_t>
+      moved_;  // to huge pages: begin to end, apart from one another
   mutable const std::byte* mapped_ = nullptr;  // at a multiple of kHugePage
 };
 

@@ -1,8 +1,10 @@
 #include "core/cli/answer.hpp"
 
 #include <chrono>
+#include <cstdio>
 #include <random>
 
+#include "core/base/files.hpp"
 #include "core/base/log.hpp"
 #include "core/cli/request_json.hpp"
 #include "core/text/prompt.hpp"
@@ -30,12 +32,16 @@ Node timings(const Completion& c) {
 }
 
 // Steps the engine until its one request is done.
-Result<Completion> drive(Engine& engine, size_t n_prompt, bool quiet) {
+Result<Completion> drive(Engine& engine, size_t n_prompt, bool quiet,
+                         const std::function<Status()>& before_step) {
   constexpr size_t kLongPrompt = 256;  // shorter ones are read before a bar could show
   Progress progress;
   bool more = true;
   while (more) {
-    if (interrupted()) engine.cancel_all();
+    if (interrupted())
+      engine.cancel_all();
+    else
+      DVT_TRY(before_step());
     Result<bool> stepped = engine.step();
     if (!stepped) {
       if (stepped.status().code() != Code::kCancelled) return stepped.status();
@@ -126,7 +132,8 @@ Result<std::vector<TokenId>> prompt_ids(const Session& session, const std::strin
 
 Result<Answer> ask(Engine& engine, RequestParams params, const ChatFormat* format,
                    const ChatPrompt* prompt, bool quiet,
-                   const std::function<Status(const ReplyEvent&)>& show) {
+                   const std::function<Status(const ReplyEvent&)>& show,
+                   const std::function<Status(size_t n_tokens)>& before_step) {
   Answer answer;
   answer.is_chat = format != nullptr;
   ReplyParser parser = format == nullptr
@@ -142,7 +149,9 @@ Result<Answer> ask(Engine& engine, RequestParams params, const ChatFormat* forma
   };
   const size_t n_prompt = params.prompt.size();
   answer.asked_for = params.max_tokens;
+  size_t n_tokens = 0;
   const Result<RequestId> id = engine.add(std::move(params), [&](const RequestEvent& e) {
+    if (e.token) ++n_tokens;
     take(parser.feed(e.text));
     answer.ended_in_reasoning = parser.in_reasoning();
     if (e.finish != FinishReason::kNone) take(parser.flush());
@@ -152,9 +161,19 @@ Result<Answer> ask(Engine& engine, RequestParams params, const ChatFormat* forma
     answer.completion.error = id.status();
     return answer;
   }
-  DVT_TRY(answer.completion, drive(engine, n_prompt, quiet));
+  const auto before = [&] { return before_step ? before_step(n_tokens) : Status::ok(); };
+  DVT_TRY(answer.completion, drive(engine, n_prompt, quiet, before));
   DVT_TRY(shown);
   return answer;
+}
+
+std::string move_text(const BackendMove& move) {
+  char time[32];
+  std::snprintf(time, sizeof time, "%.2f s", move.seconds);
+  const StateMove& s = move.states;
+  if (s.n_sequences == 0) return std::string("loaded in ") + time + ", no answer was under way";
+  return "the answer goes on, its " + std::to_string(s.n_tokens) + " tokens of cache (" +
+         bytes_text(s.n_bytes) + ") went over, " + time;
 }
 
 Node stats_node(const Answer& answer) {

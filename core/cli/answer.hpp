@@ -40,16 +40,20 @@ struct Answer {
 
 /// Asks the engine, which is idle, and drives it to the end of the answer, with progress of a long prompt
 /// unless `quiet`; Ctrl-C ends the request and keeps what there is. Without a chat format (null) all text
-/// is content. A request that cannot run, or that failed, is an answer with its error.
-/// errors  what `show`, or a step of the engine, failed with
+/// is content. A request that cannot run, or that failed, is an answer with its error. `before_step`, if there is one,
+/// is called before each step with the number of tokens so far: the engine is between two steps then.
+/// errors  what `show`, `before_step`, or a step of the engine, failed with
 Result<Answer> ask(Engine& engine, RequestParams params, const ChatFormat* format,
                    const ChatPrompt* prompt, bool quiet,
-                   const std::function<Status(const ReplyEvent&)>& show);
+                   const std::function<Status(const ReplyEvent&)>& show,
+                   const std::function<Status(size_t n_tokens)>& before_step = {});
 
 /// A warning where the context was full before the answer had all its tokens, or where it ends amid its
 /// reasoning.
 void warn_of_early_end(const Answer& answer, const Model& model);
 
+/// What a move took, for people: "the answer goes on, its 15 tokens of cache (60 KiB) went over, 0.12 s".
+std::string move_text(const BackendMove& move);
 /// Finish reason ("tool_calls" for an answer that ended with some), counts, seed and timings.
 Node stats_node(const Answer& answer);
 /// Text (if the model has any) and for a chat what it is made of, ids, and what stats_node says.

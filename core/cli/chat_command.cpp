@@ -37,11 +37,9 @@ class Chat {
   };
   static const std::array<Command, 12> kCommands;
 
-  Chat(std::string program, ChatOptions options)
-      : program_(std::move(program)), options_(std::move(options)) {}
-  static Result<std::unique_ptr<Session>> load(const std::string& program,
-                                               const ModelOptions& options);
-  Status take(std::unique_ptr<Session> session);
+  explicit Chat(ChatOptions options) : options_(std::move(options)) {}
+  /// A command for a backend that was typed while the answer comes is obeyed at once.
+  Status move_if_asked();
   Status obey(const std::string& line);
   Status answer(Node message);
   Status refuse(const std::string& why) const;
@@ -60,8 +58,8 @@ class Chat {
   Status save(const std::string& path);
   Status leave(const std::string&);
 
-  std::string program_;
   ChatOptions options_;
+  LineReader input_;
   std::unique_ptr<Session> session_;
   std::optional<ChatFormat> format_;  // over session_
   std::unique_ptr<Engine> engine_;    // over session_
@@ -88,7 +86,9 @@ const std::array<Chat::Command, 12> Chat::kCommands = {{
     {"/tool", "RESULT",
      "the result of the first call that has none; after the last one the model goes on",
      &Chat::tool},
-    {"/backend", "[NAME]", "go on with another backend; alone: say which one runs", &Chat::backend},
+    {"/backend", "[NAME]",
+     "go on with another backend, also while an answer comes; alone: say which one runs",
+     &Chat::backend},
     {"/stats", "", "tokens and speed of the last answer", &Chat::stats},
     {"/history", "", "the conversation so far", &Chat::history},
     {"/save", "FILE", "write the conversation as JSON", &Chat::save},
@@ -96,35 +96,21 @@ const std::array<Chat::Command, 12> Chat::kCommands = {{
     {"/exit", "", "the same", &Chat::leave},
 }};
 
-Result<std::unique_ptr<Session>> Chat::load(const std::string& program,
-                                            const ModelOptions& options) {
-  DVT_TRY(std::unique_ptr<Session> session, Session::open(program, options));
-  if (!session->model().tokenizer() || session->model().chat_templates().empty())
+Result<std::unique_ptr<Chat>> Chat::open(const std::string& program, const ChatOptions& options) {
+  auto chat = std::unique_ptr<Chat>(new Chat(options));
+  DVT_TRY(chat->session_, Session::open(program, options.model));
+  Session& session = *chat->session_;
+  if (!session.model().tokenizer() || session.model().chat_templates().empty())
     return invalid(
         "this model has no chat template, so a conversation cannot be written for it; set "
         "chat.template or chat.template_file (see configs/demo-chat.yaml), or continue a text with "
         "dovetail run");
-  return session;
-}
-
-Result<std::unique_ptr<Chat>> Chat::open(const std::string& program, const ChatOptions& options) {
-  auto chat = std::unique_ptr<Chat>(new Chat(program, options));
-  DVT_TRY(std::unique_ptr<Session> session, load(program, options.model));
-  chat->system_ = session->settings().chat.system;
-  chat->thinking_ = session->settings().chat.enable_thinking;
-  DVT_TRY(chat->take(std::move(session)));
+  DVT_TRY(chat->format_, open_chat_format(session, options.tools));
+  chat->engine_ = session.make_engine();
+  chat->system_ = session.settings().chat.system;
+  chat->thinking_ = session.settings().chat.enable_thinking;
   DVT_TRY(chat->reset(""));
   return chat;
-}
-
-// The engine and the format go before the session that they stand on.
-Status Chat::take(std::unique_ptr<Session> session) {
-  DVT_TRY(ChatFormat format, open_chat_format(*session, options_.tools));
-  engine_.reset();
-  format_ = std::move(format);
-  session_ = std::move(session);
-  engine_ = session_->make_engine();
-  return Status::ok();
 }
 
 // With --json standard output has nothing but answers.
@@ -137,11 +123,10 @@ Status Chat::say(const std::string& text) const {
 Status Chat::run() {
   if (terminal_)
     DVT_TRY(say("chatting with " + session_->runtime().config_name() + "; /help lists commands\n"));
-  LineReader input;
   std::string line;
   while (!left_) {
     if (terminal_) DVT_TRY(say("> "));
-    const LineReader::Outcome outcome = input.next(line);
+    const LineReader::Outcome outcome = input_.next(line);
     if (outcome == LineReader::Outcome::kEnd) return terminal_ ? say("\n") : Status::ok();
     if (outcome == LineReader::Outcome::kInterrupted) {
       if (!terminal_) return {Code::kCancelled, "interrupted"};
@@ -188,8 +173,10 @@ Status Chat::answer(Node message) {
   ReplyPrinter printer;
   const bool json = options_.model.json;
   DVT_TRY(const Answer answer,
-          ask(*engine_, std::move(params), &*format_, &*prompt, json || !terminal_,
-              [&](const ReplyEvent& e) { return json ? Status::ok() : printer.show(e); }));
+          ask(
+              *engine_, std::move(params), &*format_, &*prompt, json || !terminal_,
+              [&](const ReplyEvent& e) { return json ? Status::ok() : printer.show(e); },
+              [this](size_t) { return move_if_asked(); }));
   if (answer.completion.finish == FinishReason::kError) {
     messages_.items().pop_back();
     return refuse(answer.completion.error.message());
@@ -278,23 +265,27 @@ Status Chat::thinking(const std::string& text) {
   return Status::ok();
 }
 
+// Piped lines come one after the other: what follows a message waits for its answer.
+Status Chat::move_if_asked() {
+  if (!terminal_) return Status::ok();
+  for (std::optional<std::string> line = input_.ready();
+       line && (*line == "/backend" || line->starts_with("/backend ")); line = input_.ready()) {
+    std::string taken;
+    (void)input_.next(taken);
+    DVT_TRY(say("\n"));
+    DVT_TRY(obey(taken));
+  }
+  return Status::ok();
+}
+
 Status Chat::backend(const std::string& name) {
-  const auto running = [this] {
-    const std::string &plugin = session_->model().backend_name(),
-                      &variant = session_->model().backend_variant();
-    return variant == plugin ? plugin : plugin + " (" + variant + ")";
-  };
-  if (name.empty()) return say("the backend is " + running() + "\n");
-  ModelOptions options = options_.model;
-  options.sets.push_back("backend.plugin=" + name);
-  Result<std::unique_ptr<Session>> loaded = load(program_, options);
-  if (!loaded) return say("still on " + running() + ": " + loaded.status().message() + "\n");
-  DVT_TRY(take(std::move(*loaded)));
-  options_.model = std::move(options);
-  return say("now on " + running() +
-             ": the model was loaded again; the next answer reads the conversation again "
-             "(messages so far: " +
-             std::to_string(messages_.items().size()) + ")\n");
+  const std::string before = session_->backend_text();
+  if (name.empty() || name == session_->model().backend_name())
+    return say("the backend is " + before + "\n");
+  DVT_TRY(engine_->settle());
+  const Result<BackendMove> moved = session_->move_to(name, "/backend", *engine_);
+  if (!moved) return say("still on " + before + ": " + moved.status().message() + "\n");
+  return say("now on " + session_->backend_text() + ": " + move_text(*moved) + "\n");
 }
 
 Status Chat::stats(const std::string&) {

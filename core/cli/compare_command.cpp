@@ -89,8 +89,8 @@ Result<ComparedSide> side_of(Session& session) {
   out.formats = model.weights().matrix_formats();
   out.weights = counts_text(out.formats);
   out.least_bits = model.weights().least_bits();
-  out.kv_bits = model.kv_bits();
-  out.kv_cache = model.kv_dtype_name();
+  out.kv_bits = kv_dtype_bits(model.kv_dtype());
+  out.kv_cache = kv_dtype_name(model.kv_dtype());
   out.n_layers = model.n_layers();
   out.d_model = model.d_model();
   out.vocab_size = model.vocab_size();

@@ -12,6 +12,7 @@
 #include "core/cli/explanation.hpp"
 #include "core/cli/reply_printer.hpp"
 #include "core/cli/session.hpp"
+#include "core/cli/swaps.hpp"
 
 namespace dovetail::core {
 namespace {
@@ -20,7 +21,8 @@ struct RunOptions {
   ModelOptions model;
   std::vector<std::string> words;  // [CONFIG] [PROMPT], told apart by names_a_config
   std::vector<uint32_t> ids;
-  std::string tools;  // a file
+  std::vector<std::string> swaps;  // TOKENS:BACKEND
+  std::string tools;               // a file
   bool raw = false, explain = false;
   std::optional<int32_t> max_tokens;
   std::optional<int64_t> seed;
@@ -36,6 +38,7 @@ Status explain(const std::string& program, const RunOptions& o) {
 }
 
 Status run(const std::string& program, RunOptions o) {
+  DVT_TRY(Swaps swaps, Swaps::parse(o.swaps));
   std::string prompt;
   if (o.words.size() == 1 && !o.ids.empty())
     o.model.config = o.words[0];  // a prompt has no place
@@ -77,12 +80,15 @@ Status run(const std::string& program, RunOptions o) {
   if (stream && o.ids.empty() && !format) DVT_TRY(print(prompt));
   ReplyPrinter printer;
   DVT_TRY(const Answer answer,
-          ask(*engine, std::move(params), format ? &*format : nullptr, &ready, o.model.json,
-              [&](const ReplyEvent& e) { return stream ? printer.show(e) : Status::ok(); }));
+          ask(
+              *engine, std::move(params), format ? &*format : nullptr, &ready, o.model.json,
+              [&](const ReplyEvent& e) { return stream ? printer.show(e) : Status::ok(); },
+              [&](size_t n) { return swaps.before_step(n, *session, *engine); }));
   if (answer.completion.finish == FinishReason::kError) return answer.completion.error;
   if (o.model.json) {
     Node node = answer_node(answer, has_text);
     if (o.explain) node.set("explanation", explanation_node(model));
+    if (!swaps.empty()) node.set("swaps", swaps.node());
     DVT_TRY(print(to_json(node, 2) + "\n"));
   } else if (!has_text) {
     std::string line;
@@ -92,6 +98,8 @@ Status run(const std::string& program, RunOptions o) {
   } else {
     DVT_TRY(printer.finish());
   }
+  const std::string swapped = swaps.finish();
+  if (!o.model.json) std::fputs(swapped.c_str(), stderr);
   warn_of_early_end(answer, model);
   if (answer.completion.finish == FinishReason::kCancelled)
     return {Code::kCancelled, "interrupted; the text above is what there was"};
@@ -132,6 +140,12 @@ void add_run_commands(Cli& cli) {
       ->check(CLI::Range(0, INT32_MAX));
   command->add_option("--seed", o->seed, "seed of the sampler (generate.seed)")
       ->check(integer_up_to(INT64_MAX));
+  command
+      ->add_option("--swap", o->swaps,
+                   "go on with another backend once the answer has so many tokens: --swap "
+                   "20:reference; may be repeated")
+      ->allow_extra_args(false)
+      ->option_text("TOKENS:BACKEND");
   command->footer(
       "Examples:\n  dovetail run \"It was a dark night\"\n  dovetail run configs/qwen3-0.6b.yaml "
       "\"Why is the sky blue?\" -n 200\n"

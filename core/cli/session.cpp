@@ -155,22 +155,48 @@ Result<std::unique_ptr<Runtime>> Runtime::open(const std::string& program,
   DVT_TRY(runtime->check_named_plugins());
   const PluginParams params = runtime->plugin_params();
   DVT_TRY(validate(runtime->config_, params));
-  const auto complete = [&](std::string_view kind, PluginUse& use) -> Status {
-    if (use.name.empty()) return Status::ok();
-    DVT_TRY([[maybe_unused]] LoadedPlugin * plugin,
-            runtime->plugins_->load(kind, use.name));  // with the reason if it cannot
-    const std::vector<ParamSpec>* specs = params.find(kind, use.name);
-    if (!specs)
-      return internal_error("the parameters of " + std::string(kind) + " \"" + use.name +
-                            "\" are not known");
-    DVT_TRY(use.params, complete_params(use.params, *specs, use.path));
-    return Status::ok();
-  };
-  DVT_TRY(complete("arch", s.model.arch));
-  DVT_TRY(complete("backend", s.backend.plugin));
-  DVT_TRY(complete("tokenizer", s.tokenizer.plugin));
-  for (PluginUse& stage : s.sampler) DVT_TRY(complete("sampler", stage));
+  DVT_TRY(runtime->complete("arch", params, s.model.arch));
+  DVT_TRY(runtime->complete("backend", params, s.backend.plugin));
+  DVT_TRY(runtime->complete("tokenizer", params, s.tokenizer.plugin));
+  for (PluginUse& stage : s.sampler) DVT_TRY(runtime->complete("sampler", params, stage));
   return runtime;
+}
+
+Status Runtime::complete(std::string_view kind, const PluginParams& params, PluginUse& use) {
+  if (use.name.empty()) return Status::ok();
+  DVT_TRY([[maybe_unused]] LoadedPlugin * plugin,
+          plugins_->load(kind, use.name));  // with the reason if it cannot
+  const std::vector<ParamSpec>* specs = params.find(kind, use.name);
+  if (!specs)
+    return internal_error("the parameters of " + std::string(kind) + " \"" + use.name +
+                          "\" are not known");
+  DVT_TRY(use.params, complete_params(use.params, *specs, use.path));
+  return Status::ok();
+}
+
+Result<Settings::Backend> Runtime::other_backend(const std::string& name,
+                                                 const std::string& asked_by) {
+  if (name == settings_.backend.plugin.name) return settings_.backend;
+  const PluginParams params = plugin_params();
+  Node config = config_;
+  const Node* section = config.find("backend");
+  Node changed = section && section->is_map() ? *section : Node::make_map();
+  changed.set("plugin", Node::make_string(name))
+      .set_origin({std::make_shared<const std::string>(asked_by)});
+  const std::vector<ParamSpec>* own = params.find("backend", name);
+  if (own) {
+    const std::vector<ParamSpec>& fixed = find_section("backend")->keys;
+    std::erase_if(changed.entries(), [&](const Node::Entry& entry) {
+      const auto is_it = [&](const ParamSpec& spec) { return spec.name == entry.first; };
+      return std::none_of(fixed.begin(), fixed.end(), is_it) &&
+             std::none_of(own->begin(), own->end(), is_it);
+    });
+  }
+  config.set("backend", std::move(changed));
+  DVT_TRY(validate(config, params));
+  DVT_TRY(Settings settings, read_settings(config));
+  DVT_TRY(complete("backend", params, settings.backend.plugin));
+  return std::move(settings.backend);
 }
 
 Result<Node> Runtime::open_checkpoint() {
@@ -277,6 +303,27 @@ std::unique_ptr<Engine> Session::make_engine() const {
   limits.max_seqs = static_cast<uint32_t>(s.max_seqs);
   limits.prefill_chunk = static_cast<uint32_t>(s.prefill_chunk);
   return std::make_unique<Engine>(*model_, chain_, limits);
+}
+
+Result<BackendMove> Session::move_to(const std::string& name, const std::string& asked_by,
+                                     Engine& engine) {
+  const auto start = Clock::now();
+  Settings settings = runtime_->settings();
+  DVT_TRY(settings.backend, runtime_->other_backend(name, asked_by));
+  Progress progress;
+  StageLoad load{settings, runtime_->plugins(), runtime_->ops(), interrupt_flag()};
+  load.progress = [&progress](uint64_t done, uint64_t total, std::string_view what) {
+    progress.update(what, done, total);
+  };
+  const Result<StateMove> states = engine.move_to(load);
+  progress.finish();
+  DVT_TRY(states);
+  return BackendMove{*states, std::chrono::duration<double>(Clock::now() - start).count()};
+}
+
+std::string Session::backend_text() const {
+  const std::string &plugin = model_->backend_name(), &variant = model_->backend_variant();
+  return variant == plugin ? plugin : plugin + " (" + variant + ")";
 }
 
 RequestParams Session::request_params() const {

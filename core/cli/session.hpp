@@ -46,11 +46,17 @@ class Runtime {
   OpRegistry& ops() { return ops_; }
   /// Parameters that plugins declare, loading each one that is asked for.
   PluginParams plugin_params();
+  /// The section `backend` for another plugin than it names: what the config says there, without the keys that are
+  /// parameters of that plugin alone. `asked_by` is the place of `name`, for messages: "/backend".
+  /// errors   kInvalid: no such plugin, a value that it does not take. What loading it reports.
+  Result<Settings::Backend> other_backend(const std::string& name, const std::string& asked_by);
 
  private:
   Runtime() = default;
   Status start(const std::string& program, const std::vector<std::string>& plugin_paths);
   Status check_named_plugins();
+  /// Loads a plugin that the config uses and completes its parameters.
+  Status complete(std::string_view kind, const PluginParams& params, PluginUse& use);
   /// Opens the checkpoint and gives the layer of the config that it is; null if it cannot be opened.
   Result<Node> open_checkpoint();
 
@@ -74,6 +80,12 @@ struct SessionOptions {
   int64_t least_context = 0;          // tokens, where the config has no `context`
 };
 
+/// A move to another backend that succeeded.
+struct BackendMove {
+  StateMove states;
+  double seconds = 0;  // with loading the weights there
+};
+
 class Session {
  public:
   static Result<std::unique_ptr<Session>> open(const std::string& program,
@@ -89,6 +101,11 @@ class Session {
   std::unique_ptr<Engine> make_engine() const;
   /// What the config asks of a request: limits, stops, seed. The prompt is empty.
   RequestParams request_params() const;
+  /// Moves the model to the backend `name` and with it the requests of the engine, the only one and settled.
+  /// errors   why all stays where it is
+  Result<BackendMove> move_to(const std::string& name, const std::string& asked_by, Engine& engine);
+  /// Where the model runs: "cpu (AVX2)".
+  std::string backend_text() const;
 
  private:
   std::unique_ptr<Runtime> runtime_;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/base/assert.hpp"
+
 namespace dovetail::core {
 namespace {
 
@@ -45,7 +47,6 @@ Engine::Engine(Model& model, const SamplerChain& chain, SchedulerLimits limits)
       scheduler_(limits),
       cache_(model.cache_groups(), model.block_len(), model.n_blocks(), limits.max_seqs),
       steps_{Step(limits, model.cache_groups().size()), Step(limits, model.cache_groups().size())},
-      launch_ahead_(model.is_async()),
       known_ids_(first_ids_mask(chain.n_ids(), static_cast<size_t>(model.vocab_size()))),
       logits_(size_t{limits.max_seqs} * static_cast<size_t>(model.vocab_size())) {}
 
@@ -96,15 +97,28 @@ Result<bool> Engine::step() {
   const Status launched = step.batch.empty() ? Status::ok() : launch(step);
   if (before) DVT_TRY(retire(*before));  // a token for each row, its text to the caller
   DVT_TRY(launched);
-  if (in_flight_ && !(launch_ahead_ && (step.backend_samples || step.batch.n_rows == 0)))
+  if (in_flight_ && !(launches_ahead() && (step.backend_samples || step.batch.n_rows == 0)))
     DVT_TRY(retire(*std::exchange(in_flight_, nullptr)));
   collect_done();
   return !scheduler_.idle();
 }
 
+Status Engine::settle() {
+  return in_flight_ ? retire(*std::exchange(in_flight_, nullptr)) : Status::ok();
+}
+
+// Requests that wait have no cache: they begin on the other backend.
+Result<StateMove> Engine::move_to(const StageLoad& in) {
+  DVT_ASSERT(in_flight_ == nullptr);
+  std::vector<const SequenceCache*> sequences;
+  for (const auto& r : scheduler_.running())
+    if (r->cache.is_open() && !r->is_done()) sequences.push_back(&r->cache);
+  return model_.move_to(in, sequences);
+}
+
 Status Engine::launch(Step& step) {
   const Batch& batch = step.batch;
-  step.backend_samples = launch_ahead_ && batch.n_rows > 0;
+  step.backend_samples = launches_ahead() && batch.n_rows > 0;
   for (const BatchEntry& e : batch.entries)
     if (e.wants_logits) step.backend_samples &= e.request->sampler->is_argmax();
   const dvt_batch raw = step.buffers.fill(batch, cache_);

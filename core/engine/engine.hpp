@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -45,13 +46,20 @@ class Engine {
   Engine& operator=(const Engine&) = delete;
 
   /// Whether steps are launched ahead; by default where the backend is asynchronous.
-  void set_launch_ahead(bool ahead) { launch_ahead_ = ahead; }
+  void set_launch_ahead(bool ahead) { ahead_ = ahead; }
 
   /// Takes a request, or says why it cannot run (too long, an unknown parameter).
   Result<RequestId> add(RequestParams params, RequestSink sink = {});
   /// Schedules and launches a step of the model, and retires the one launched before it (or this one,
   /// where nothing is launched ahead). False when nothing is left to do.
   Result<bool> step();
+  /// Reads the step in flight, if there is one: afterwards nothing runs.
+  /// errors   what step() reports of it
+  Status settle();
+  /// The model goes on with the backend of in.settings, and all requests with it: each from its next token, with its
+  /// cache and its sampler as they are. Between two steps, after settle().
+  /// errors   those of Model::move_to(): nothing has changed, and the requests go on where they were.
+  Result<StateMove> move_to(const StageLoad& in);
   /// Ends a request after the current step; its text so far stays.
   void cancel(RequestId id);
   void cancel_all();
@@ -75,6 +83,7 @@ class Engine {
     uint64_t ticket = 0;
     bool backend_samples = false;
   };
+  bool launches_ahead() const { return ahead_.value_or(model_.is_async()); }
   Status launch(Step& step);
   Status retire(Step& step);
   void draw(Step& step);
@@ -89,7 +98,7 @@ class Engine {
   KvCache cache_;
   std::array<Step, 2> steps_;
   Step* in_flight_ = nullptr;
-  bool launch_ahead_;
+  std::optional<bool> ahead_;        // as it was set
   std::vector<uint32_t> known_ids_;  // bits [V]: ids that the tokenizer has
   std::vector<float> logits_;        // [max rows, V]; at most one step in flight writes them
   std::vector<Completion> completions_;

@@ -15,17 +15,6 @@ namespace {
 // The longest text that is planned for when the config does not say.
 constexpr int64_t kDefaultContext = 4096;
 
-// What kv_cache.dtype calls them; f16 only where auto takes what the backend asks for.
-struct KvDtype {
-  std::string_view name;
-  uint32_t dtype;
-  uint32_t bits;  // of a number
-};
-constexpr KvDtype kKvDtypes[] = {{"float32", DVT_F32, 32},
-                                 {"bf16", DVT_BF16, 16},
-                                 {"f16", DVT_F16, 16},
-                                 {"int8", DVT_I8_SCALED, 8}};
-
 const Node* find_string(const Node& map, std::string_view key) {
   const Node* n = map.find(key);
   return n && n->is_string() ? n : nullptr;
@@ -59,18 +48,6 @@ std::string layer_output_name(uint32_t layer) {
   return "layer_out." + std::to_string(layer);
 }
 
-std::string Model::kv_dtype_name() const {
-  for (const KvDtype& d : kKvDtypes)
-    if (d.dtype == kv_dtype_) return std::string(d.name);
-  return "dtype " + std::to_string(kv_dtype_);
-}
-
-uint32_t Model::kv_bits() const {
-  for (const KvDtype& d : kKvDtypes)
-    if (d.dtype == kv_dtype_) return d.bits;
-  return 32;
-}
-
 Result<std::unique_ptr<Model>> Model::load(const ModelLoad& in,
                                            std::unique_ptr<Checkpoint> checkpoint) {
   auto model = std::unique_ptr<Model>(new Model);
@@ -78,26 +55,43 @@ Result<std::unique_ptr<Model>> Model::load(const ModelLoad& in,
   model->checkpoint_ = std::move(checkpoint);
   DVT_TRY(model->open_architecture(in));
   DVT_TRY(model->build_graph(in));
-  DVT_TRY(model->open_backend(in));
-  DVT_TRY(model->plan(in));
+  DVT_TRY(model->stage_, Stage::open(in.stage(), model->graph_, *model->checkpoint_));
+  DVT_TRY(model->make_room(in));
+  Stage& stage = *model->stage_;
+  DVT_TRY(stage.plan(in.stage(), model->room_, model->info_));
   DVT_TRY(model->open_tokenizer(in));
   DVT_TRY(model->read_text_settings(in));
   if (in.plan_only) return model;
   model->warn_of_unused_tensors();
-  DVT_TRY(model->memory_.check());
-  if (model->memory_.mapped_bytes() > model->memory_.available)
-    log_warn("memory", "the weights are " + bytes_text(model->memory_.mapped_bytes()) + ", " +
-                           bytes_text(model->memory_.available) +
+  const MemoryPlan& memory = stage.memory();
+  DVT_TRY(memory.check());
+  if (memory.mapped_bytes() > memory.available)
+    log_warn("memory", "the weights are " + bytes_text(memory.mapped_bytes()) + ", " +
+                           bytes_text(memory.available) +
                            " is free: they will be read from the disk again and again");
-  DVT_TRY(model->load_weights(in));
-  if (model->promotes_) model->promotion_.start(model->weights_.streamed(model->repack_cache_));
+  DVT_TRY(stage.load(in.stage(), model->room_));
+  stage.promote();
   return model;
 }
 
 Model::~Model() {
-  if (program_) backend_table_->drop(program_);
-  if (backend_) backend_table_->close(backend_);
+  stage_.reset();  // before the architecture that its ops may come from
   if (arch_) arch_table_->close(arch_);
+}
+
+Result<StateMove> Model::move_to(const StageLoad& in,
+                                 std::span<const SequenceCache* const> sequences) {
+  DVT_TRY(std::unique_ptr<Stage> next, Stage::open(in, graph_, *checkpoint_));
+  DVT_TRY(next->plan(in, room_, info_));
+  DVT_TRY(next->memory().check());
+  DVT_TRY(next->load(in, room_));
+  DVT_TRY(const StateMove moved,
+          move_states({stage_->table(), stage_->context(), stage_->kv_dtype()},
+                      {next->table(), next->context(), next->kv_dtype()}, states_, sequences,
+                      cache_groups_, room_.block_len, in.cancel, in.progress));
+  stage_ = std::move(next);
+  stage_->promote();
+  return moved;
 }
 
 Status Model::open_architecture(const ModelLoad& in) {
@@ -208,43 +202,8 @@ void Model::warn_of_unused_tensors() const {
                         unused[0]->name + "\"");
 }
 
-Status Model::open_backend(const ModelLoad& in) {
-  const PluginUse& use = in.settings.backend.plugin;
-  DVT_TRY(LoadedPlugin * plugin, in.plugins.load("backend", use.name));
-  backend_name_ = use.name;
-  backend_file_ = plugin->file;
-  backend_table_ = plugin->interface<dvt_backend_v1>("dovetail.backend/1");
-  if (!backend_table_)
-    return unsupported("plugin \"" + use.name + "\" has no interface dovetail.backend/1");
-  backend_options_ = use.params;
-  CallFrame call;
-  DVT_TRY(call.check(backend_table_->open(plugin->self, call, 0, doc_handle(backend_options_),
-                                          &backend_))
-              .in("backend " + use.name));
-  backend_info_.struct_size = sizeof backend_info_;
-  DVT_TRY(call.check(backend_table_->info(backend_, call, &backend_info_)));
-  variant_ = text_of(backend_info_.variant);
-
-  DVT_TRY(PlacedGraph placed,
-          place_ops(std::move(graph_), in.ops, *backend_table_, backend_, use.name));
-  graph_ = std::move(placed.graph);
-  placements_ = std::move(placed.placements);
-  return Status::ok();
-}
-
-Status Model::plan(const ModelLoad& in) {
+Status Model::make_room(const ModelLoad& in) {
   const Settings& s = in.settings;
-  WeightFormats formats;
-  formats.everywhere = s.backend.weights;
-  formats.by_class.assign(s.backend.class_weights.begin(), s.backend.class_weights.end());
-  const Status planned = weights_.plan(graph_, *checkpoint_, formats, *backend_table_, backend_);
-  const bool is_about_the_key =
-      planned.code() == Code::kInvalid || planned.code() == Code::kUnsupported;
-  if (!planned)
-    return is_about_the_key && !s.backend.weights_origin.empty()
-               ? planned.in(s.backend.weights_origin)
-               : planned;
-
   max_seq_len_ =
       std::min<int64_t>(std::max<int64_t>(kDefaultContext, in.least_context), info_.max_seq_len);
   if (s.max_seq_len) {
@@ -253,14 +212,12 @@ Status Model::plan(const ModelLoad& in) {
       return invalid("context is " + std::to_string(max_seq_len_) +
                      ", the model was made for at most " + std::to_string(info_.max_seq_len));
   }
-  kv_dtype_ = weights_.is_float32() ? uint32_t{DVT_F32} : backend_info_.kv_dtype;
-  for (const KvDtype& d : kKvDtypes)
-    if (s.kv_cache.dtype == d.name) kv_dtype_ = d.dtype;
-  block_len_ = static_cast<uint32_t>(
-      s.kv_cache.block_len.value_or(static_cast<int32_t>(backend_info_.preferred_page_len)));
-  n_slots_ = static_cast<uint32_t>(s.scheduler.max_seqs);
+  room_.block_len = static_cast<uint32_t>(
+      s.kv_cache.block_len.value_or(static_cast<int32_t>(stage_->info().preferred_page_len)));
+  room_.n_slots = static_cast<uint32_t>(s.scheduler.max_seqs);
   const auto n_tokens = static_cast<uint64_t>(s.kv_cache.max_tokens.value_or(max_seq_len_));
-  n_blocks_ = blocks_for(n_tokens, block_len_) + (s.kv_cache.max_tokens ? 0 : n_slots_ - 1);
+  room_.n_blocks =
+      blocks_for(n_tokens, room_.block_len) + (s.kv_cache.max_tokens ? 0 : room_.n_slots - 1);
   for (const dvt_state_spec& spec : states_) {
     const bool known = std::any_of(cache_groups_.begin(), cache_groups_.end(),
                                    [&](const CacheGroup& g) { return g.number == spec.group; });
@@ -273,78 +230,14 @@ Status Model::plan(const ModelLoad& in) {
       observed_.push_back(layer_output_name(n_layer_outputs_++));
   }
   for (const std::string& name : observed_) observed_views_.push_back(abi_text(name));
-  compile_options_.struct_size = sizeof compile_options_;
-  compile_options_.max_tokens = static_cast<uint32_t>(s.scheduler.max_batch_tokens);
-  compile_options_.max_rows = std::max(n_slots_, in.all_rows ? compile_options_.max_tokens : 0);
-  compile_options_.max_seqs = n_slots_;
-  compile_options_.observed = observed_views_.data();
-  compile_options_.n_observed = observed_views_.size();
-
-  const dvt_graph view = graph_.view();
-  uint64_t per_block = 0, per_slot = 0, workspace = 0;
-  CallFrame call;
-  DVT_TRY(call.check(backend_table_->estimate(backend_, call, &view, &compile_options_, kv_dtype_,
-                                              block_len_, &per_block, &per_slot, &workspace)));
-  const uint64_t logits =
-      uint64_t{compile_options_.max_rows} * static_cast<uint64_t>(info_.vocab_size) * sizeof(float);
-  memory_.bytes_per_token = per_block / block_len_;
-  memory_.n_tokens = uint64_t{n_blocks_} * block_len_;
-  memory_.available = available_memory();
-  memory_.weights_expand = weights_.expands();
-  if (weights_.mapped_bytes() > 0)
-    memory_.items.push_back({"weights, mapped", weights_.mapped_bytes(),
-                             weights_.formats_text(true) + ", read from the file where they lie",
-                             false});
-  if (weights_.packed_bytes() > 0)
-    memory_.items.push_back({"weights, repacked", weights_.packed_bytes(),
-                             weights_.formats_text(false) + ", in the layout of " + backend_name_});
-  memory_.items.push_back({"KV cache", per_block * n_blocks_,
-                           std::to_string(memory_.n_tokens) + " tokens at " +
-                               bytes_text(memory_.bytes_per_token) + " (" + kv_dtype_name() + ")"});
-  if (per_slot > 0)
-    memory_.items.push_back(
-        {"fixed states", per_slot * n_slots_, std::to_string(n_slots_) + " sequences"});
-  memory_.items.push_back({"workspace", workspace + logits,
-                           "steps of up to " + std::to_string(compile_options_.max_tokens) +
-                               " tokens, " + std::to_string(n_slots_) + " rows of logits"});
-  const uint64_t fixed = memory_.private_bytes() - per_block * n_blocks_;
-  if (const uint64_t later = memory_.private_bytes() - weights_.packed_bytes();
-      weights_.staging_bytes() > later)
-    memory_.items.push_back(
-        {"while loading", weights_.staging_bytes() - later,
-         "the largest weight before it is packed takes " + bytes_text(weights_.staging_bytes())});
-  if (s.backend.huge_pages && has_huge_pages())
-    for (const Promotion::Range& r : weights_.streamed({})) memory_.promoted_bytes += r.bytes;
-  promotes_ =
-      s.backend.huge_pages && has_huge_pages() &&
-      memory_.private_bytes() + memory_.promoted_bytes + Promotion::kReserve <= memory_.available;
-  if (!promotes_) memory_.promoted_bytes = 0;
-  memory_.max_context =
-      memory_.available > fixed && memory_.bytes_per_token > 0
-          ? std::min<uint64_t>((memory_.available - fixed) / memory_.bytes_per_token,
-                               static_cast<uint64_t>(info_.max_seq_len))
-          : static_cast<uint64_t>(memory_.available > fixed ? info_.max_seq_len : 0);
+  dvt_compile_options& options = room_.options;
+  options.struct_size = sizeof options;
+  options.max_tokens = static_cast<uint32_t>(s.scheduler.max_batch_tokens);
+  options.max_rows = std::max(room_.n_slots, in.all_rows ? options.max_tokens : 0);
+  options.max_seqs = room_.n_slots;
+  options.observed = observed_views_.data();
+  options.n_observed = observed_views_.size();
   return Status::ok();
-}
-
-Status Model::load_weights(const ModelLoad& in) {
-  const std::optional<std::filesystem::path> folder = RepackCache::default_folder();
-  if (folder)
-    repack_cache_ =
-        RepackCache(*folder, static_cast<uint64_t>(in.settings.backend.weight_cache_gib) << 30);
-  repack_cache_.open(weights_.packed_items(), backend_file_);
-  DVT_TRY(weights_.load(*backend_table_, backend_, repack_cache_, in.cancel, in.progress));
-  const Status stored =
-      repack_cache_.store(weights_.packed(), in.settings.model.path, in.cancel, in.progress);
-  if (stored.code() == Code::kCancelled) return stored;
-  if (!stored.is_ok())
-    log_warn("cache", stored.message() + "; the weights are packed again next time");
-  CallFrame call(in.cancel);
-  DVT_TRY(call.check(backend_table_->alloc_states(backend_, call, states_.data(), states_.size(),
-                                                  kv_dtype_, block_len_, n_blocks_, n_slots_)));
-  const dvt_graph view = graph_.view();
-  return call.check(backend_table_->compile(backend_, call, &view, &compile_options_, &program_))
-      .in("backend " + backend_name_);
 }
 
 Status Model::open_tokenizer(const ModelLoad& in) {
@@ -426,8 +319,8 @@ Result<uint64_t> Model::submit(const dvt_batch& batch, std::span<const dvt_outpu
                                const dvt_sampling* sampling) {
   CallFrame call(cancel_);
   uint64_t ticket = 0;
-  DVT_TRY(call.check(
-      backend_table_->submit(program_, call, &batch, outs.data(), outs.size(), sampling, &ticket)));
+  DVT_TRY(call.check(stage_->table().submit(stage_->program(), call, &batch, outs.data(),
+                                            outs.size(), sampling, &ticket)));
   return ticket;
 }
 
@@ -443,29 +336,31 @@ Result<uint64_t> Model::submit_argmax(const dvt_batch& batch, std::span<int32_t>
 
 Status Model::wait(uint64_t ticket) {
   CallFrame call(cancel_);
-  return call.check(backend_table_->wait(program_, call, ticket));
+  return call.check(stage_->table().wait(stage_->program(), call, ticket));
 }
 
 Model::Flops Model::linear_flops() const {
+  const Graph& graph = stage_->graph();
   Flops out;
-  for (size_t i = 0; i < graph_.n_nodes(); ++i) {
-    const dvt_node& node = graph_.node(i);
-    if (graph_.op_name(node) != "linear") continue;
-    const std::vector<dvt_dim> weight = graph_.type_of(graph_.input(node, 1)).dims,
-                               y = graph_.type_of(graph_.output(node, 0)).dims;
+  for (size_t i = 0; i < graph.n_nodes(); ++i) {
+    const dvt_node& node = graph.node(i);
+    if (graph.op_name(node) != "linear") continue;
+    const std::vector<dvt_dim> weight = graph.type_of(graph.input(node, 1)).dims,
+                               y = graph.type_of(graph.output(node, 0)).dims;
     const uint64_t flops =
         2 * static_cast<uint64_t>(weight[0].value) * static_cast<uint64_t>(weight[1].value);
-    (graph_.str(y[0].sym) == "R" ? out.per_row : out.per_token) += flops;
+    (graph.str(y[0].sym) == "R" ? out.per_row : out.per_token) += flops;
   }
   return out;
 }
 
 Result<double> Model::read_bandwidth(const void* p, uint64_t bytes) {
-  if (!DVT_HAS(backend_table_, read_bandwidth))
-    return unsupported("backend \"" + backend_name_ + "\" does not measure bandwidth");
+  const dvt_backend_v1* const table = &stage_->table();
+  if (!DVT_HAS(table, read_bandwidth))
+    return unsupported("backend \"" + backend_name() + "\" does not measure bandwidth");
   CallFrame call(cancel_);
   double seconds = 0;
-  DVT_TRY(call.check(backend_table_->read_bandwidth(backend_, call, p, bytes, &seconds)));
+  DVT_TRY(call.check(table->read_bandwidth(stage_->context(), call, p, bytes, &seconds)));
   return seconds;
 }
 

@@ -1,7 +1,7 @@
 // Model: a checkpoint, an architecture and a backend put together: something that can run batches.
 //
-// It is a list of stages (a device, a part of the graph, its states), joined by named values; of
-// length one while all layers are on one device.
+// What depends on the backend is its stage (a device, the graph there, its states): one while all layers are on one
+// device. move_to() puts another in its place while requests run.
 #pragma once
 
 #include <dovetail/abi/arch.h>
@@ -21,7 +21,8 @@
 #include "core/kv_cache/kv_cache.hpp"
 #include "core/model/checkpoint.hpp"
 #include "core/model/memory_plan.hpp"
-#include "core/model/placement.hpp"
+#include "core/model/stage.hpp"
+#include "core/model/state_move.hpp"
 #include "core/model/weights.hpp"
 #include "core/plugin/registry.hpp"
 #include "core/text/chat_templates.hpp"
@@ -41,6 +42,8 @@ struct ModelLoad {
   bool plan_only = false;                  // stop before weights are loaded
   const uint32_t* cancel = nullptr;
   ProgressFn progress = {};
+
+  StageLoad stage() const { return {settings, plugins, ops, cancel, progress}; }
 };
 
 /// The name under which an architecture makes the output of layer i known: "layer_out.3".
@@ -69,12 +72,20 @@ class Model {
   Result<uint64_t> submit(const dvt_batch& batch, std::span<const dvt_output> outs,
                           const dvt_sampling* sampling);
   /// Whether submit() returns before the work is done.
-  bool is_async() const { return (backend_info_.flags & DVT_DEVF_ASYNC) != 0; }
+  bool is_async() const { return (stage_->info().flags & DVT_DEVF_ASYNC) != 0; }
   /// Starts a batch whose argmax ids come with the ticket; no logits are copied. `allowed` is a mask of
   /// bits [V/32] that lives until then, or empty.
   Result<uint64_t> submit_argmax(const dvt_batch& batch, std::span<int32_t> ids,
                                  std::span<const uint32_t> allowed = {});
   Status wait(uint64_t ticket);
+
+  /// Goes on with the backend of in.settings: the same graph, its weights and the states of `sequences` there, in
+  /// the pages and slots that they have. The room of the cache stays; its number type is the one that the config
+  /// means on that backend. Both backends are in memory until the states are over; then the first one ends.
+  ///
+  /// threads  no step is in flight
+  /// errors   why it stays: kUnsupported, kNoMemory, kDevice, kCancelled, ... Nothing has changed then.
+  Result<StateMove> move_to(const StageLoad& in, std::span<const SequenceCache* const> sequences);
 
   int64_t vocab_size() const { return info_.vocab_size; }
   int64_t max_seq_len() const { return max_seq_len_; }
@@ -83,13 +94,9 @@ class Model {
   /// Layers, from the first, whose output [T, d_model] can be read: none unless observe_layers asked for them.
   uint32_t n_layer_outputs() const { return n_layer_outputs_; }
   const std::vector<CacheGroup>& cache_groups() const { return cache_groups_; }
-  uint32_t block_len() const { return block_len_; }
-  uint32_t n_blocks() const { return n_blocks_; }
-  uint32_t kv_dtype() const { return kv_dtype_; }
-  /// What kv_cache.dtype calls it.
-  std::string kv_dtype_name() const;
-  /// Bits of a number in it, without scales.
-  uint32_t kv_bits() const;
+  uint32_t block_len() const { return room_.block_len; }
+  uint32_t n_blocks() const { return room_.n_blocks; }
+  uint32_t kv_dtype() const { return stage_->kv_dtype(); }
   /// Null for a model that speaks ids only.
   const Tokenizer* tokenizer() const { return tokenizer_.get(); }
   /// The config's chat template, else the checkpoint's; empty if there is none.
@@ -97,32 +104,33 @@ class Model {
   /// Ids that end a text: generation_config.json's eos_token_id, else config.json's.
   const std::vector<uint32_t>& eos_ids() const { return eos_ids_; }
   const Node& tokenizer_config() const { return tokenizer_config_; }
-  const MemoryPlan& memory() const { return memory_; }
-  const Weights& weights() const { return weights_; }
+  const MemoryPlan& memory() const { return stage_->memory(); }
+  const Weights& weights() const { return stage_->weights(); }
   /// Weights::pack_rows() with this model's backend.
   Status pack_rows(size_t weight, int64_t row0, int64_t n, std::vector<std::byte>& out) const {
-    return weights_.pack_rows(weight, row0, n, *backend_table_, backend_, cancel_, out);
+    return weights().pack_rows(weight, row0, n, stage_->table(), stage_->context(), cancel_, out);
   }
   Checkpoint& checkpoint() { return *checkpoint_; }
   const Checkpoint& checkpoint() const { return *checkpoint_; }
-  const Graph& graph() const { return graph_; }
+  /// In the ops of the backend.
+  const Graph& graph() const { return stage_->graph(); }
   /// Tensors of the checkpoint that the graph does not use, in its order; not the copy of a
   /// tied embedding that some checkpoints store as the head.
   std::vector<const TensorInfo*> unused_tensors() const;
   /// Where each op of the architecture's graph runs, for `run --explain`.
-  const std::vector<Placement>& placements() const { return placements_; }
+  const std::vector<Placement>& placements() const { return stage_->placements(); }
   const std::string& arch_name() const { return arch_name_; }
-  const std::string& backend_name() const { return backend_name_; }
-  const std::string& backend_variant() const { return variant_; }
+  const std::string& backend_name() const { return stage_->backend(); }
+  const std::string& backend_variant() const { return stage_->variant(); }
   /// Two per multiply-add of the linear layers: of a token's own, and of a row of logits.
   struct Flops {
     uint64_t per_token = 0, per_row = 0;
   };
   Flops linear_flops() const;
   /// Until work in the background is done: weights that move to 2 MiB pages. For measurements.
-  void settle() { promotion_.wait(); }
+  void settle() { stage_->settle(); }
   /// Bytes of weights in 2 MiB pages so far.
-  uint64_t promoted_bytes() const { return promotion_.moved_bytes(); }
+  uint64_t promoted_bytes() const { return stage_->promoted_bytes(); }
   /// Reads `bytes` at p with the backend's own loop on all lanes; seconds.
   Result<double> read_bandwidth(const void* p, uint64_t bytes);
 
@@ -131,9 +139,8 @@ class Model {
   Status open_architecture(const ModelLoad& in);
   Status build_graph(const ModelLoad& in);
   void warn_of_unused_tensors() const;
-  Status open_backend(const ModelLoad& in);
-  Status plan(const ModelLoad& in);
-  Status load_weights(const ModelLoad& in);
+  /// How long texts may be, how many run at once, what a step may ask for.
+  Status make_room(const ModelLoad& in);
   Status open_tokenizer(const ModelLoad& in);
   Status read_text_settings(const ModelLoad& in);
 
@@ -142,31 +149,19 @@ class Model {
   const Node* config_ = nullptr;
   const dvt_arch_v1* arch_table_ = nullptr;
   void* arch_ = nullptr;
-  std::string arch_name_, backend_name_, variant_;
-  std::filesystem::path backend_file_;
+  std::string arch_name_;
   dvt_arch_info info_{};
   std::vector<dvt_state_spec> states_;
-  Graph graph_;
-  std::vector<Placement> placements_;
-  const dvt_backend_v1* backend_table_ = nullptr;
-  Node backend_options_;
-  void* backend_ = nullptr;
-  dvt_backend_info backend_info_{};
-  Weights weights_;
-  RepackCache repack_cache_;
-  bool promotes_ = false;  // weights move to 2 MiB pages once they are loaded
-  Promotion promotion_;    // stops before the checkpoint's files close
-  dvt_compile_options compile_options_{};
+  Graph graph_;  // as the architecture built it
   std::vector<std::string> observed_;
   uint32_t n_layer_outputs_ = 0;
   std::vector<dvt_str> observed_views_;
-  MemoryPlan memory_;
-  void* program_ = nullptr;
-  const uint32_t* cancel_ = nullptr;
-
   int64_t max_seq_len_ = 0;
   std::vector<CacheGroup> cache_groups_;
-  uint32_t block_len_ = 0, n_blocks_ = 0, n_slots_ = 0, kv_dtype_ = DVT_F32;
+  StageRoom room_;
+  std::unique_ptr<Stage> stage_;  // over the checkpoint and the graph
+  const uint32_t* cancel_ = nullptr;
+
   std::unique_ptr<HostScope> tokenizer_scope_;
   std::unique_ptr<Tokenizer> tokenizer_;
   ChatTemplates chat_templates_;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <set>
 
+#include "core/model/state_move.hpp"
 #include "tests/contract/backend_rig.hpp"
 
 namespace dovetail::core::test {
@@ -809,6 +810,44 @@ TEST_P(BackendContract, RefusesChunksThatDoNotFit) {
                    what + " of another size");
     expect_refused(rig.transfer(call, in, 0, s, 1, 8, rows), call, DVT_EINVAL,
                    what + " past the pages");
+  }
+}
+
+// As the core moves running sequences: through any other backend and back they are what they were, to the bit.
+TEST_P(BackendContract, StatesThatWentToAnotherBackendComeBackTheSame) {
+  const std::vector<CacheGroup> groups = {{0, 1}};
+  for (const BuiltPlugin& built : built_plugins("backend")) {
+    const LoadedPlugin* plugin = ContractHost::get().load(built);
+    ASSERT_NE(plugin, nullptr);
+    if (device_kind(*plugin) == 0) continue;
+    for (const uint32_t kv_dtype : kKvDtypes) {
+      BackendRig here(*plugin_, {.kv_dtype = kv_dtype}), there(*plugin, {.kv_dtype = kv_dtype}),
+          back(*plugin_, {.kv_dtype = kv_dtype});
+      for (BackendRig* rig : {&here, &there, &back}) rig->load();
+      Sequence s = here.sequence(20), t = here.sequence(12);
+      (void)here.run({{&s, some_tokens(15, 11)}, {&t, some_tokens(8, 12)}});
+      const std::vector<SequenceCache> caches = {{s.slot, {s.pages}, s.n_cached},
+                                                 {t.slot, {t.pages}, t.n_cached}};
+      const std::vector<const SequenceCache*> both = {&caches[0], &caches[1]};
+      const auto holder = [kv_dtype](const BackendRig& rig) {
+        return StateHolder{rig.table(), rig.context(), kv_dtype};
+      };
+      for (const auto& [from, to] : {std::pair{&here, &there}, std::pair{&there, &back}}) {
+        const Result<StateMove> moved = move_states(
+            holder(*from), holder(*to), here.graph().states(), both, groups, BackendRig::kPageLen);
+        ASSERT_TRUE(moved) << built.name << ": " << moved.status().message();
+      }
+      for (uint32_t state = 0; state < here.n_states(); ++state)
+        for (const Sequence* q : {&s, &t}) {
+          const std::vector<uint8_t> was = here.exported(state, *q, 0, q->n_cached);
+          EXPECT_EQ(there.exported(state, *q, 0, q->n_cached), was) << built.name;
+          EXPECT_EQ(back.exported(state, *q, 0, q->n_cached), was) << built.name;
+        }
+      Sequence s_back = s, t_back = t;
+      expect_same_bytes(back.run({{&t_back, {5, 3}}, {&s_back, {9}}}),
+                        here.run({{&t, {5, 3}}, {&s, {9}}}),
+                        "after there and back through " + built.name);
+    }
   }
 }
 

@@ -83,12 +83,10 @@ class Cuda {
   void export_state(const dvt_chunk& c) {
     device_.use();
     states_.export_chunk(c);
-    device_.wait();
   }
   void import_state(const dvt_chunk& c) {
     device_.use();
     states_.import_chunk(c);
-    device_.wait();
   }
   void copy_pages(uint32_t group, const uint32_t* src, const uint32_t* dst, uint64_t n) {
     device_.use();

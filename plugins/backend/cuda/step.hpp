@@ -28,6 +28,7 @@ class DeviceStateMemory {
   void copy_out(uint8_t* host, const uint8_t* from, uint64_t n) const {
     device_->copy_out(host, from, n);
   }
+  void wait() const { device_->wait(); }
 
  private:
   Device* device_;

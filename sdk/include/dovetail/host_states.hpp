@@ -58,7 +58,8 @@ inline AlignedBytes aligned_bytes(uint64_t n) {
   return AlignedBytes(static_cast<uint8_t*>(p));
 }
 
-/// The host's memory for states: how blocks are made, filled, and moved from and to host memory.
+/// The host's memory for states: how blocks are made, filled, and moved from and to host memory. Of copies in and
+/// out, the host's side is done with when wait() has returned.
 struct HostMemory {
   using Block = AlignedBytes;
 
@@ -69,6 +70,7 @@ struct HostMemory {
   void copy_out(uint8_t* host, const uint8_t* from, uint64_t n) const {
     std::memcpy(host, from, n);
   }
+  void wait() const {}
 };
 
 /// States in memory of that kind, whose blocks say get().
@@ -176,32 +178,75 @@ class States {
     return slot;
   }
 
-  // Walks the canonical rows; `in` copies them into the slot, else out of it.
+  // Rows of one page in a chunk.
+  struct Part {
+    uint8_t* page;       // of the slot
+    uint64_t first, n;   // rows in it
+    uint64_t row;        // of the chunk
+    uint64_t staged_at;  // byte of the staging memory, where they lie as in the page
+  };
+
   void transfer(const dvt_chunk& c, bool in) const {
     if (c.state >= slots_.size())
       throw Error("state " + std::to_string(c.state) + " does not exist");
     const Slot& s = slots_[c.state];
     auto* outside = static_cast<uint8_t*>(c.data);
-    const auto move = [in, this](uint8_t* inside, uint8_t* other, uint64_t n) {
-      in ? memory_.copy_in(inside, other, n) : memory_.copy_out(other, inside, n);
-    };
     if (s.kind == DVT_STATE_FIXED) {
       if (c.bytes != s.page_bytes)
         throw Error("chunk is " + std::to_string(c.bytes) + " bytes, expected " +
                     std::to_string(s.page_bytes));
-      return move(s.data + c.slot * s.page_bytes, outside, s.page_bytes);
+      uint8_t* const inside = s.data + c.slot * s.page_bytes;
+      in ? memory_.copy_in(inside, outside, s.page_bytes)
+         : memory_.copy_out(outside, inside, s.page_bytes);
+      return memory_.wait();
     }
-    const uint64_t canonical_row = s.row_bytes * s.n_outer;
-    if (c.bytes != c.rows * canonical_row ||
+    if (c.bytes != c.rows * s.row_bytes * s.n_outer ||
         (c.row0 + c.rows + page_len_ - 1) / page_len_ > c.n_pages)
       throw Error("chunk of " + std::to_string(c.rows) +
                   " rows does not fit its buffer or page table");
-    for (uint64_t r = 0; r < c.rows; ++r) {
-      const uint64_t row = c.row0 + r;
-      uint8_t* page =
-          s.data + c.pages[row / page_len_] * s.page_bytes + row % page_len_ * s.row_bytes;
-      for (uint64_t d = 0; d < s.n_outer; ++d)
-        move(page + d * s.outer_bytes, outside + r * canonical_row + d * s.row_bytes, s.row_bytes);
+    // Through memory beside, in the order of a page: a device is sent pages, not rows.
+    const auto staged = std::make_unique_for_overwrite<uint8_t[]>(c.bytes);
+    const std::vector<Part> parts = parts_of(c, s);
+    if (in) {
+      for (const Part& p : parts) {
+        reorder(s, p, outside, staged.get(), true);
+        copy_part(s, p, staged.get(), true);
+      }
+      return memory_.wait();
+    }
+    for (const Part& p : parts) copy_part(s, p, staged.get(), false);
+    memory_.wait();
+    for (const Part& p : parts) reorder(s, p, outside, staged.get(), false);
+  }
+  std::vector<Part> parts_of(const dvt_chunk& c, const Slot& s) const {
+    std::vector<Part> parts;
+    for (uint64_t row = 0; row < c.rows;) {
+      const uint64_t at = c.row0 + row, first = at % page_len_;
+      const uint64_t n = std::min<uint64_t>(page_len_ - first, c.rows - row);
+      parts.push_back({s.data + c.pages[at / page_len_] * s.page_bytes, first, n, row,
+                       row * s.row_bytes * s.n_outer});
+      row += n;
+    }
+    return parts;
+  }
+  // Canonical rows to the order of a page, or back.
+  static void reorder(const Slot& s, const Part& p, uint8_t* rows, uint8_t* staged, bool in) {
+    for (uint64_t d = 0; d < s.n_outer; ++d)
+      for (uint64_t r = 0; r < p.n; ++r) {
+        uint8_t* const row = rows + ((p.row + r) * s.n_outer + d) * s.row_bytes;
+        uint8_t* const run = staged + p.staged_at + (d * p.n + r) * s.row_bytes;
+        std::memcpy(in ? run : row, in ? row : run, s.row_bytes);
+      }
+  }
+  // A whole page at once, of another one each first index's rows.
+  void copy_part(const Slot& s, const Part& p, uint8_t* staged, bool in) const {
+    const bool is_whole = p.n == page_len_;
+    const uint64_t n_runs = is_whole ? 1 : s.n_outer,
+                   bytes = p.n * s.row_bytes * (is_whole ? s.n_outer : 1);
+    for (uint64_t d = 0; d < n_runs; ++d) {
+      uint8_t* const inside = p.page + d * s.outer_bytes + p.first * s.row_bytes;
+      uint8_t* const beside = staged + p.staged_at + d * bytes;
+      in ? memory_.copy_in(inside, beside, bytes) : memory_.copy_out(beside, inside, bytes);
     }
   }
 

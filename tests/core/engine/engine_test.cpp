@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <filesystem>
 #include <random>
 
 #include "core/cli/session.hpp"
@@ -387,6 +389,174 @@ TEST(Engine, RefusesAPromptThatLeavesNoRoom) {  // B062
   EXPECT_EQ(done[0].finish, FinishReason::kLength);
   EXPECT_FALSE(engine->add(greedy({}, 1)).is_ok());
   EXPECT_FALSE(engine->add(greedy({100000}, 1)).is_ok());
+}
+
+// Steps until a request has so many tokens; counts those that come.
+struct Counted {
+  size_t n = 0;
+  RequestSink sink() {
+    return [this](const RequestEvent& e) { n += e.token ? 1 : 0; };
+  }
+};
+void step_until(Engine& engine, const Counted& counted, size_t n) {
+  while (counted.n < n) {
+    const Result<bool> stepped = engine.step();
+    ASSERT_TRUE(stepped.is_ok() && *stepped) << stepped.status().message();
+  }
+}
+void swap_to(Session& session, Engine& engine, const std::string& backend) {
+  ASSERT_TRUE(engine.settle());
+  const Result<BackendMove> moved = session.move_to(backend, "a test", engine);
+  ASSERT_TRUE(moved) << moved.status().message();
+  EXPECT_EQ(session.model().backend_name(), backend);
+}
+
+// Two that answer, a third in its prompt, a fourth that has no place yet.
+TEST(Swap, ABatchGoesOverAndBackAndSaysTheSame) {
+  const std::vector<std::string> greedily = {"sampler=[greedy]", "kv_cache.dtype=float32",
+                                             "scheduler.max_seqs=3", "scheduler.prefill_chunk=5"};
+  for (const char* config : {kHash, kDemo})
+    for (const bool ahead : {false, true}) {
+      auto stays = open(config, greedily), moves = open(config, greedily);
+      ASSERT_TRUE(stays && moves);
+      std::vector<RequestParams> requests;
+      for (uint32_t i = 0; i < 4; ++i)
+        requests.push_back(greedy(random_ids(i == 2 ? 60 : 9 + 4 * i, i, 64), 24 + i));
+      const std::unique_ptr<Engine> engine = moves->make_engine();
+      engine->set_launch_ahead(ahead);
+      Counted first;
+      ASSERT_TRUE(engine->add(requests[0], first.sink()).is_ok());
+      for (size_t i = 1; i < 4; ++i) ASSERT_TRUE(engine->add(requests[i]).is_ok());
+      step_until(*engine, first, 4);
+      for (const char* backend : {"reference", "cpu"}) {
+        const size_t n_cached = engine->n_prefilled();
+        swap_to(*moves, *engine, backend);
+        EXPECT_GE(engine->n_prefilled(), n_cached) << "no token is computed again";
+        step_until(*engine, first, first.n + 8);
+      }
+      const std::vector<Completion> done = run(*engine);
+      ASSERT_EQ(done.size(), 4u);
+      for (size_t i = 0; i < done.size(); ++i) {
+        EXPECT_EQ(done[i].tokens, alone(*stays, requests[i])) << config << " request " << i;
+        EXPECT_EQ(done[i].n_preempted, 0u);
+      }
+      EXPECT_EQ(engine->cache().n_free_blocks(), engine->cache().n_blocks());
+    }
+}
+
+TEST(Swap, OneStepLaterEachSequenceHasOneTokenMore) {
+  auto session = open(kDemo, {"sampler=[greedy]"});
+  ASSERT_TRUE(session);
+  const std::unique_ptr<Engine> engine = session->make_engine();
+  Counted first;
+  ASSERT_TRUE(engine->add(greedy(random_ids(40, 1, 64), 20), first.sink()).is_ok());
+  ASSERT_TRUE(engine->add(greedy(random_ids(30, 2, 64), 20)).is_ok());
+  step_until(*engine, first, 3);
+  const size_t n_cached = engine->n_prefilled();
+  ASSERT_TRUE(engine->settle());
+  const Result<BackendMove> moved = session->move_to("reference", "a test", *engine);
+  ASSERT_TRUE(moved) << moved.status().message();
+  EXPECT_EQ(moved->states.n_sequences, 2u);
+  EXPECT_EQ(moved->states.n_tokens, n_cached);
+  ASSERT_TRUE(engine->step().is_ok());
+  EXPECT_EQ(engine->n_prefilled(), n_cached + 2);
+}
+
+// Draws with a penalty depend on the seed, the position and the tokens before: all stay with the request.
+TEST(Swap, SeedAndPenaltiesGoOn) {
+  const std::vector<std::string> drawn = {"sampler=[{repetition_penalty: 1.5}, {temperature: 0.8}]",
+                                          "generate.seed=9"};
+  auto stays = open(kHash, drawn), moves = open(kHash, drawn);
+  ASSERT_TRUE(stays && moves);
+  RequestParams params = greedy(random_ids(20, 3, 64), 40);
+  params.seed = 9;
+  const std::unique_ptr<Engine> engine = moves->make_engine();
+  Counted counted;
+  ASSERT_TRUE(engine->add(params, counted.sink()).is_ok());
+  step_until(*engine, counted, 10);
+  swap_to(*moves, *engine, "reference");
+  const std::vector<Completion> done = run(*engine);
+  ASSERT_EQ(done.size(), 1u);
+  EXPECT_EQ(done[0].tokens.size(), 40u);
+  EXPECT_EQ(done[0].tokens, alone(*stays, params));
+}
+
+// Unless the config says otherwise, a cache is what it would have been on that backend from the start.
+TEST(Swap, TheCacheTakesTheNumberTypeOfTheBackend) {
+  for (const auto& [dtype, there, here] :
+       {std::tuple{"auto", DVT_F32, DVT_BF16}, std::tuple{"int8", DVT_I8_SCALED, DVT_I8_SCALED}}) {
+    auto session = open(kDemo, {"sampler=[greedy]", "kv_cache.dtype=" + std::string(dtype)});
+    ASSERT_TRUE(session);
+    const std::unique_ptr<Engine> engine = session->make_engine();
+    Counted counted;
+    ASSERT_TRUE(engine->add(greedy(random_ids(20, 3, 64), 12), counted.sink()).is_ok());
+    step_until(*engine, counted, 4);
+    EXPECT_EQ(session->model().kv_dtype(), uint32_t{here});
+    const uint32_t block_len = session->model().block_len();
+    swap_to(*session, *engine, "reference");
+    EXPECT_EQ(session->model().kv_dtype(), uint32_t{there});
+    EXPECT_EQ(session->model().block_len(), block_len) << "page tables stay";
+    swap_to(*session, *engine, "cpu");
+    EXPECT_EQ(session->model().kv_dtype(), uint32_t{here});
+    const std::vector<Completion> done = run(*engine);
+    ASSERT_EQ(done.size(), 1u);
+    EXPECT_EQ(done[0].tokens.size(), 12u);
+  }
+}
+
+TEST(Swap, WhatCannotRunThereStaysAndGoesOn) {
+  auto stays = open(kHash, kGreedySets), moves = open(kHash, kGreedySets);
+  ASSERT_TRUE(stays && moves);
+  const RequestParams params = greedy(random_ids(20, 3, 64), 30);
+  const std::unique_ptr<Engine> engine = moves->make_engine();
+  Counted counted;
+  ASSERT_TRUE(engine->add(params, counted.sink()).is_ok());
+  step_until(*engine, counted, 10);
+  const Result<BackendMove> nowhere = moves->move_to("nope", "a test", *engine);
+  EXPECT_EQ(nowhere.status().code(), Code::kInvalid);
+  EXPECT_EQ(nowhere.status().message().find("a test: no backend plugin \"nope\" is installed"), 0u)
+      << nowhere.status().message();
+  const Result<BackendMove> cuda = moves->move_to("cuda_emulated", "a test", *engine);
+  EXPECT_EQ(cuda.status().code(), Code::kUnsupported) << "the hash model brings an op of its own";
+  EXPECT_EQ(moves->model().backend_name(), "cpu");
+  const std::vector<Completion> done = run(*engine);
+  ASSERT_EQ(done.size(), 1u);
+  EXPECT_EQ(done[0].tokens, alone(*stays, params));
+}
+
+// int8 matrices of a file: cpu reads them where they lie, in pages of their own by now; reference expands them and lets
+// go of where they came from.
+TEST(Swap, WeightsThatMovedToHugePagesAreStillThere) {
+  const std::string folder = testing::TempDir() + "dovetail-swap-int8";
+  std::filesystem::remove_all(folder);
+  const std::string quantize =
+      kProgram + " quantize " + kDemo + " -o " + folder + " --weights int8 >/dev/null 2>&1";
+  ASSERT_EQ(std::system(quantize.c_str()), 0);  // NOLINT(concurrency-mt-unsafe): one thread
+  auto session = open(folder, {"sampler=[greedy]", "kv_cache.dtype=float32"});
+  ASSERT_TRUE(session);
+  ASSERT_GT(session->model().memory().mapped_bytes(), 0u);
+  const RequestParams params = greedy(random_ids(20, 3, 64), 20);
+  const std::vector<TokenId> expected = alone(*session, params);
+  session->model().settle();
+  const std::unique_ptr<Engine> engine = session->make_engine();
+  swap_to(*session, *engine, "reference");
+  ASSERT_EQ(session->model().memory().mapped_bytes(), 0u) << "nothing is let go of";
+  EXPECT_EQ(alone(*session, params), expected);
+  swap_to(*session, *engine, "cpu");
+  EXPECT_EQ(alone(*session, params), expected);
+  std::filesystem::remove_all(folder);
+}
+
+// A parameter of one plugin is not one of another, and is there again on the way back.
+TEST(Swap, KeysOfTheOtherPluginAreLeftOut) {
+  auto session = open(kDemo, {"sampler=[greedy]", "backend.isa=portable"});
+  ASSERT_TRUE(session);
+  const std::unique_ptr<Engine> engine = session->make_engine();
+  EXPECT_EQ(session->backend_text(), "cpu (portable)");
+  swap_to(*session, *engine, "reference");
+  EXPECT_EQ(session->backend_text(), "reference");
+  swap_to(*session, *engine, "cpu");
+  EXPECT_EQ(session->backend_text(), "cpu (portable)");
 }
 
 }  // namespace

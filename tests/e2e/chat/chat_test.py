@@ -78,8 +78,8 @@ class Pipes(unittest.TestCase):
         moved, out = self.conversation(["One", "/backend", "/backend reference", "Two", "/backend cpu", "Three"])
         self.assertEqual(moved, stayed)
         self.assertRegex(out, r"the backend is cpu \(")
-        self.assertRegex(out, r"now on reference: .* \(messages so far: 2\)")
-        self.assertRegex(out, r"now on cpu \(.* \(messages so far: 4\)")
+        self.assertRegex(out, r"now on reference: loaded in [\d.]+ s, no answer was under way\n")
+        self.assertRegex(out, r"now on cpu \(.*\): loaded in [\d.]+ s, no answer was under way\n")
 
     def test_a_backend_that_is_not_there_changes_nothing(self):
         stayed, _ = self.conversation(["One", "Two"])
@@ -221,6 +221,26 @@ class Terminal(unittest.TestCase):
         self.wait_for(b"[interrupted]\r\n> ")
         os.write(self.fd, b"/stats\r")
         self.assertIn(b'"finish_reason": "cancelled"', self.wait_for(b"}\r\n> "))
+        os.write(self.fd, b"/quit\r")
+        self.leaves_with(0)
+
+    def test_a_backend_typed_while_the_answer_comes_moves_it(self):
+        os.write(self.fd, b"Tell me more\r")
+        self.wait_for(b"Tell me more\r\n", more=200)
+        os.write(self.fd, b"/backend nope\r")
+        self.assertIn(b"still on cpu", self.wait_for(b'no backend plugin "nope" is installed'))
+        self.wait_for(b"", more=200)  # the answer goes on
+        os.write(self.fd, b"/backend reference\r")
+        said = self.wait_for(b" went over, ", more=200).decode(errors="replace")
+        n_tokens = re.search(r"now on reference: the answer goes on, its (\d+) tokens of cache", said)
+        self.assertTrue(n_tokens, said)
+        self.assertGreater(int(n_tokens[1]), 10)
+        os.write(self.fd, b"/stats\r")  # waits for its turn
+        self.wait_for(b"/stats\r\n", more=200)
+        os.write(self.fd, b"\x03")
+        self.assertIn(b'"finish_reason": "cancelled"', self.wait_for(b"}\r\n> "))
+        os.write(self.fd, b"/backend\r")
+        self.wait_for(b"the backend is reference\r\n> ")
         os.write(self.fd, b"/quit\r")
         self.leaves_with(0)
 

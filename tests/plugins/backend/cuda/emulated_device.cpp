@@ -1,5 +1,6 @@
 // Device over host memory: kernels run by emulation, at once. What it sees it checks: that copies stay within
-// memory that is allocated, that nothing is released twice, that nothing is left behind.
+// memory that is allocated, that nothing is released twice, that nothing is left behind. The variable
+// DOVETAIL_TEST_DEVICE_BYTES bounds its memory.
 #include <cuda_emulation/launch.hpp>
 
 #include <cstdio>
@@ -23,6 +24,7 @@ constexpr int kPoison = 0xff;  // NaN: what is read was not written
 struct Device::State {
   std::string variant = "emulated";
   std::map<const uint8_t*, uint64_t> blocks;  // by address
+  uint64_t n_allocated = 0, most = UINT64_MAX;
 
   /// Throws for a range that is not within one block.
   void check(const void* p, uint64_t n_bytes, const char* call) const {
@@ -42,6 +44,8 @@ std::vector<DeviceInfo> Device::list(std::string&) {
 
 Device::Device(uint32_t index) : state_(std::make_unique<State>()) {
   if (index != 0) throw Error("device " + std::to_string(index) + " of 1", DVT_EDEVICE);
+  if (const char* most = std::getenv("DOVETAIL_TEST_DEVICE_BYTES"))
+    state_->most = std::strtoull(most, nullptr, 10);
 }
 Device::~Device() {
   if (state_->blocks.empty()) return;
@@ -59,6 +63,9 @@ kernels::cuda::Stream Device::stream() const {
 void Device::use() const {}
 
 uint8_t* Device::allocate(uint64_t n_bytes) {
+  if (n_bytes > state_->most - state_->n_allocated)
+    throw Error("allocate of " + std::to_string(n_bytes) + " bytes: out of memory", DVT_ENOMEM);
+  state_->n_allocated += n_bytes;
   auto* p =
       static_cast<uint8_t*>(::operator new (n_bytes == 0 ? 1 : n_bytes, std::align_val_t{kAlign}));
   std::memset(p, kPoison, n_bytes);
@@ -66,10 +73,13 @@ uint8_t* Device::allocate(uint64_t n_bytes) {
   return p;
 }
 void Device::release(uint8_t* p) noexcept {
-  if (state_->blocks.erase(p) == 0) {
+  const auto block = state_->blocks.find(p);
+  if (block == state_->blocks.end()) {
     std::fprintf(stderr, "emulated device: memory is released that was never allocated\n");
     std::abort();
   }
+  state_->n_allocated -= block->second;
+  state_->blocks.erase(block);
   ::operator delete (p, std::align_val_t{kAlign});
 }
 void Device::copy_in(void* to, const void* host, uint64_t n_bytes) {
