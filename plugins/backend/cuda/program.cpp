@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "fusion.hpp"
+
 namespace dovetail::cuda {
 namespace {
 
@@ -21,6 +23,13 @@ uint64_t scratch_bytes(const GraphView& g, const Sizes& max) {
     if (const DeviceOp* op = find_op(g.op_name(g.node(i))); op && op->scratch)
       most = std::max(most, op->scratch(g, g.node(i), max));
   return most;
+}
+uint64_t counter_bytes(const GraphView& g) {
+  int64_t most = 0;
+  for (uint64_t i = 0; i < g.n_nodes(); ++i)
+    if (const DeviceOp* op = find_op(g.op_name(g.node(i))); op && op->n_counters)
+      most = std::max(most, op->n_counters(g, g.node(i)));
+  return static_cast<uint64_t>(most) * sizeof(uint32_t);
 }
 uint64_t ids_bytes(const Sizes& max) {
   return static_cast<uint64_t>(max.rows) * sizeof(int32_t);
@@ -45,7 +54,7 @@ Program::Program(Device& device, const dvt_graph& graph, const dvt_compile_optio
                  const Weights& weights, const DeviceStates& states)
     : device_(device),
       states_(states),
-      copy_(graph),
+      copy_(with_fused_ops(GraphCopy(graph), options)),
       graph_(copy_.view()),
       max_(sizes_of(options)),
       layout_(layout_of(GraphView(&graph_), options)),
@@ -61,16 +70,21 @@ Program::Program(Device& device, const dvt_graph& graph, const dvt_compile_optio
   place_values(g, weights);
   workspace_ = DeviceBytes(device, layout_.total);
   scratch_ = DeviceBytes(device, scratch_bytes(g, max_));
+  counters_ = DeviceBytes(device, counter_bytes(g));
+  device.zero(counters_.get(), counters_.n_bytes());
   ids_ = DeviceBytes(device, ids_bytes(max_));
-  workspace_bytes_ =
-      layout_.total + scratch_.n_bytes() + ids_.n_bytes() + preparation_.shared_bytes;
+  workspace_bytes_ = layout_.total + scratch_.n_bytes() + counters_.n_bytes() + ids_.n_bytes() +
+                     preparation_.shared_bytes;
   for (auto& ids : history_) ids.resize(options.max_rows);
 }
 
 uint64_t Program::workspace(const dvt_graph& graph, const dvt_compile_options& options) {
-  const GraphView g(&graph);
+  const GraphCopy fused = with_fused_ops(GraphCopy(graph), options);
+  const dvt_graph view = fused.view();
+  const GraphView g(&view);
   const Sizes max = sizes_of(options);
-  return layout_of(g, options).total + scratch_bytes(g, max) + ids_bytes(max) + rope_bytes(g, max);
+  return layout_of(g, options).total + scratch_bytes(g, max) + counter_bytes(g) + ids_bytes(max) +
+         rope_bytes(g, max);
 }
 
 Program::Node Program::make_node(const GraphView& g, const dvt_node& n) {
@@ -107,7 +121,9 @@ void Program::place_values(const GraphView& g, const Weights& weights) {
       else
         sized_.push_back({v, d, g.size_of(dim)});
     }
-    if (val.role == DVT_VAL_COMPUTED && layout_.root[v] == v) computed_.push_back(v);
+    // A value that fusion took out has no place.
+    if (val.role == DVT_VAL_COMPUTED && layout_.root[v] == v && layout_.offset[v] != UINT64_MAX)
+      computed_.push_back(v);
     if (val.role != DVT_VAL_WEIGHT) continue;
     const auto it = weights.find(g.str(val.name));
     if (it == weights.end())
@@ -212,6 +228,7 @@ void Program::bind_arrays() {
     node.launch.step = &step_;
     node.launch.states = &states_;
     node.launch.scratch = scratch_.get();
+    node.launch.counters = reinterpret_cast<uint32_t*>(counters_.get());
     node.launch.prepared = &node.prepared;
   }
 }

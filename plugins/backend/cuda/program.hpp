@@ -70,7 +70,7 @@ class Program {
       views_;  // of the second value, in the order of their nodes
   std::map<std::string, uint32_t, std::less<>> named_;
   uint64_t workspace_bytes_ = 0;
-  DeviceBytes workspace_, scratch_, ids_;
+  DeviceBytes workspace_, scratch_, counters_, ids_;
   std::vector<int32_t> tokens_;
   std::array<std::vector<int32_t>, kHistory> history_;
   uint64_t ticket_ = 0;
