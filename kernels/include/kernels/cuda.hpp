@@ -38,6 +38,14 @@ void softmax(Stream stream, float* g_out, const float* g_x, int64_t n_rows, int6
 void argmax(Stream stream, int32_t* g_ids, const float* g_x, const uint32_t* g_mask, int64_t n_rows,
             int64_t row_len);
 
+/// Begins a step: tokens that earlier steps sampled are put in their places, 0 for a row without a winner; then
+/// what the last step sampled becomes what the one before it did.
+///
+/// shapes    g_tokens, g_from [n_tokens]: where g_from is not negative, an index into g_sampled; g_sampled
+///           [2, n_rows]: of the last step, of the one before.
+void take_tokens(Stream stream, int32_t* g_tokens, const int32_t* g_from, int32_t* g_sampled,
+                 int64_t n_tokens, int64_t n_rows);
+
 // ---------------------------------------------------------------- pointwise.hpp
 
 /// Which b stands beside element i of a: b[i / repeat % period].

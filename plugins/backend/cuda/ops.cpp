@@ -121,7 +121,8 @@ void attend_rows(const NodeLaunch& n, size_t k_state) {
   const kernels::KvLayout layout = layout_of(keys, n.states->page_len());
   const int64_t n_tokens = q.dim[0], n_heads = q.dim[1];
   const Step::Tiles tiles = n.step->tiles(k::attend_tile_len(n_heads / layout.n_kv_heads));
-  const int64_t n_chunks = n.step->last_pos() / kernels::kAttendChunk + 1;
+  const int64_t n_chunks =
+      (n.step->shape().room + kernels::kAttendChunk - 1) / kernels::kAttendChunk;
   const bool is_split =
       n_chunks > 1 && n_tokens <= kMostSplitTokens && n_tokens * n_chunks <= kMostParts;
   const k::AttendArgs args{out.f32(),     q.f32(),
