@@ -5,8 +5,10 @@
 
 namespace dovetail::kernels::cuda {
 
-/// Whether this block is the last of n that call it with this counter, which is zero before and after; the last one
-/// sees what the others stored to global memory before, through load_fresh(). All threads of the block call it; s_is_last: shared.
+/// Whether this block is the last of n that call it with this counter, which is zero before and after. The last
+/// one sees, through load_fresh(), what the others stored to global memory before.
+///
+/// All threads of the block call it; s_is_last is shared.
 __device__ inline bool is_last_block(uint32_t* g_arrived, uint32_t n, uint32_t& s_is_last) {
   __threadfence();
   __syncthreads();

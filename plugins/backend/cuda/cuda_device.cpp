@@ -161,7 +161,8 @@ void Device::fetch(uint8_t* host, const void* from, uint64_t n_bytes) {
 
 LaunchGraph Device::record(const std::function<void()>& launches) {
   cudaGraph_t graph = nullptr;
-  check(cudaStreamBeginCapture(state_->stream, cudaStreamCaptureModeThreadLocal),
+  // Relaxed: the first launch of a kernel may load it.
+  check(cudaStreamBeginCapture(state_->stream, cudaStreamCaptureModeRelaxed),
         "cudaStreamBeginCapture");
   try {
     launches();

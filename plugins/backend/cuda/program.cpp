@@ -207,9 +207,9 @@ void Program::run(const StepShape& shape, bool has_few_shapes, bool samples) {
 }
 
 void Program::launch(bool samples) {
-  if (step_.tokens())
-    kernels::cuda::take_tokens(device_.stream(), step_.tokens(), step_.from(),
-                               reinterpret_cast<int32_t*>(ids_.get()), step_.n_tokens(), max_.rows);
+  kernels::cuda::take_tokens(device_.stream(), step_.tokens(), step_.from(),
+                             reinterpret_cast<int32_t*>(ids_.get()),
+                             step_.tokens() ? step_.n_tokens() : 0, max_.rows);
   for (const auto& launch : preparation_.at_start) launch(step_);
   for (const Node& node : nodes_) node.op->launch(node.launch);
   if (!samples) return;

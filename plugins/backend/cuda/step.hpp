@@ -53,16 +53,17 @@ class Step {
        const Sizes& max)
       : device_(device), tile_lens_(std::move(tile_lens)), groups_(std::move(groups)), max_(max) {}
 
-  /// The shape of a batch as it is; or, where each of its sequences has one token and one row of logits, filled up to
-  /// the next power of two of everything. Of few_shapes() there are few, and each comes again.
+  /// The shape of a batch as it is; or, where each of its sequences has one token and one row of logits, filled up
+  /// to the next power of two of everything: of these there are few, and each comes again.
   StepShape shape(const dvt_batch& batch, bool has_mask) const;
   static bool has_few_shapes(const dvt_batch& batch);
 
-  /// Sends a batch in that shape; what is missing in it is filled with copies of the token with the shortest context:
-  /// they compute, and write to the cache, what that one does. `host` is where it is put together: it must stay until the
-  /// queue is past this. `from`: per token, for take_tokens; null: all tokens are known.
+  /// Sends a batch in that shape; what is missing in it is filled with copies of the token with the shortest
+  /// context: they compute, and write to the cache, what that one does.
   ///
-  /// Gives whether memory on the device had to be taken anew, which is where launches of earlier steps read.
+  /// `from`: per token, for take_tokens. `host` is where the batch is put together: it must stay until the queue is
+  /// past this. Gives whether memory on the device had to be taken anew, which is where launches of earlier
+  /// steps read.
   ///
   /// errors    throws Error where a group has no page tables.
   bool send(const dvt_batch& batch, const StepShape& shape, const std::vector<int32_t>& from,
