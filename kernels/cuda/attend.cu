@@ -2,7 +2,7 @@
 // kernels/ref/attend.cpp. Bound by reading the cache, which the rows of a block share: up to 16 pairs of a
 // token and a query head that read the same kv head.
 // grid         x: tiles of tokens; y: kv heads (and each 16 of the query heads that share one); z: chunks of
-//              keys, where they have blocks of their own
+//              keys, where they have blocks of their own; the last of them brings their parts together
 // block        128 threads. Of a tile of 64 keys
 //   scores     thread = one key and half of the rows, in ascending element
 //   softmax    eight threads a row
@@ -18,6 +18,7 @@
 
 #include "kernels/cuda/device.hpp"
 #include "kernels/cuda/instructions.hpp"
+#include "kernels/cuda/last_block.hpp"
 #include "kernels/cuda/numbers.hpp"
 
 namespace dovetail::kernels::cuda {
@@ -220,6 +221,28 @@ struct Merge {
   float greatest, of_a, of_b;
 };
 
+/// A block's rows from their parts, once the blocks of all chunks have stored them.
+__device__ inline void merge_parts(const AttendArgs& args, const Work& work, int64_t head_dim) {
+  const int64_t part_len = attend_part_len(head_dim);
+  for (int row = 0; row < work.n_rows; ++row) {
+    const int64_t first = work.begin(row) / kAttendChunk, last = work.pos(row) / kAttendChunk;
+    const int64_t place = work.place(row, args.n_heads);
+    for (int64_t i = threadIdx.x; i < head_dim; i += kThreads) {
+      const float* g_part = args.g_parts + (place * args.n_chunks + first) * part_len;
+      float greatest = load_fresh(g_part), sum = load_fresh(g_part + 1);
+      float total = load_fresh(g_part + 2 + i);
+      for (int64_t chunk = first + 1; chunk <= last; ++chunk) {
+        g_part += part_len;
+        const Merge merge(greatest, load_fresh(g_part));
+        total = merge(total, load_fresh(g_part + 2 + i));
+        sum = merge(sum, load_fresh(g_part + 1));
+        greatest = merge.greatest;
+      }
+      args.g_out[place * head_dim + i] = total / sum;
+    }
+  }
+}
+
 template <class Element, int kDims, bool kInParts>
 __global__ void __launch_bounds__(kThreads, kDims == 1 ? 5 : 3)
     attend_kernel(AttendArgs args, KvLayout layout, StepRows step, const Element* g_k,
@@ -303,7 +326,12 @@ __global__ void __launch_bounds__(kThreads, kDims == 1 ? 5 : 3)
       __syncthreads();
     }
   }
-  if constexpr (!kInParts) {
+  if constexpr (kInParts) {
+    DVT_SHARED(uint32_t, s_is_last, [1]);
+    uint32_t* g_arrived = args.g_arrived + int64_t{blockIdx.x} * gridDim.y + blockIdx.y;
+    if (is_last_block(g_arrived, static_cast<uint32_t>(last_chunk - first_chunk + 1), s_is_last[0]))
+      merge_parts(args, work, layout.head_dim);
+  } else {
     DVT_UNROLL
     for (int r = 0; r < kRows; ++r) {
       if (r >= work.n_rows) break;
@@ -313,27 +341,6 @@ __global__ void __launch_bounds__(kThreads, kDims == 1 ? 5 : 3)
           args.g_out[work.place(r, args.n_heads) * layout.head_dim + thread + d * kThreads] =
               totals[d][r] / s_total_sum[r];
     }
-  }
-}
-
-/// grid: heads, tokens; a thread every 128th element of the row.
-__global__ void __launch_bounds__(kThreads)
-    merge_parts_kernel(AttendArgs args, StepRows step, int64_t head_dim) {
-  const int64_t head = blockIdx.x, token = blockIdx.y, pos = step.g_positions[token];
-  const int64_t first = Work::begin_at(pos, args.window) / kAttendChunk, last = pos / kAttendChunk;
-  const int64_t part_len = attend_part_len(head_dim);
-  const float* g_parts = args.g_parts + (token * args.n_heads + head) * args.n_chunks * part_len;
-  for (int64_t i = threadIdx.x; i < head_dim; i += kThreads) {
-    const float* g_part = g_parts + first * part_len;
-    float greatest = g_part[0], sum = g_part[1], total = g_part[2 + i];
-    for (int64_t chunk = first + 1; chunk <= last; ++chunk) {
-      g_part += part_len;
-      const Merge merge(greatest, g_part[0]);
-      total = merge(total, g_part[2 + i]);
-      sum = merge(sum, g_part[1]);
-      greatest = merge.greatest;
-    }
-    args.g_out[(token * args.n_heads + head) * head_dim + i] = total / sum;
   }
 }
 
@@ -365,10 +372,6 @@ void attend_of(Stream stream, const AttendArgs& args, const KvLayout& layout, co
     launch(is_short ? attend_kernel<Element, 1, true> : attend_kernel<Element, 2, true>);
   else
     launch(is_short ? attend_kernel<Element, 1, false> : attend_kernel<Element, 2, false>);
-  if (in_parts)
-    DVT_LAUNCH(merge_parts_kernel,
-               dim3(static_cast<unsigned>(args.n_heads), static_cast<unsigned>(step.n_tokens)),
-               kThreads, 0, stream, args, step, layout.head_dim);
 }
 
 }  // namespace

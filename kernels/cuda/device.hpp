@@ -19,9 +19,13 @@
   kernel<<<grid, block, shared_bytes, stream>>>(__VA_ARGS__)
 /// Before a loop over registers.
 #define DVT_UNROLL _Pragma("unroll")
+/// The same, n turns at a time: their loads are under way together.
+#define DVT_TEXT(text) #text
+#define DVT_UNROLL_BY(n) _Pragma(DVT_TEXT(unroll n))
 #else
 #include <cuda_emulation/device.hpp>
 #define DVT_UNROLL
+#define DVT_UNROLL_BY(n)
 #endif
 
 namespace dovetail::kernels::cuda {

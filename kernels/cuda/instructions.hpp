@@ -16,6 +16,11 @@ __device__ inline void store16(void* p, const uint4& value) {
   *static_cast<uint4*>(p) = value;
 }
 
+/// What another block of the launch has stored: past this processor's own cache.
+__device__ inline float load_fresh(const float* g_from) {
+  return __ldcg(g_from);
+}
+
 /// Starts a copy of 16 bytes to shared memory; copy_commit() closes a group of them, copy_wait<n>() waits
 /// for all groups of this thread but the last n.
 __device__ inline void copy16_async(void* s_to, const void* g_from) {
@@ -72,6 +77,7 @@ using cuda_emulation::copy_commit;
 using cuda_emulation::copy_wait;
 using cuda_emulation::launch_dependents;
 using cuda_emulation::load16;
+using cuda_emulation::load_fresh;
 using cuda_emulation::load_matrices;
 using cuda_emulation::multiply_bf16;
 using cuda_emulation::store16;

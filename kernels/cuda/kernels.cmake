@@ -1,6 +1,6 @@
 # The CUDA kernels: built where nvcc is found, for each GPU that is named below. What ptxas says of their registers
 # and shared memory stays beside the objects, for the test kernels_cuda_resources.
-set(dvt_cuda_kernels argmax attend gather_rows kv_cache linear linear_packed pointwise rms_norm rope softmax)
+set(dvt_cuda_kernels argmax attend decode_gate_up decode_linear decode_qkv gather_rows kv_cache linear pointwise rms_norm rope softmax take_tokens)
 set(sources ${dvt_cuda_kernels})
 list(TRANSFORM sources REPLACE "(.+)" "${CMAKE_CURRENT_SOURCE_DIR}/cuda/\\1.cu")
 set_property(GLOBAL PROPERTY DVT_CUDA_KERNELS ${sources})

@@ -1,85 +1,59 @@
-// linear over plain weights for CUDA, and the activations that it reads; contracts in kernels/cuda.hpp and
-// kernels/linear.hpp, oracle in kernels/ref/linear.cpp. The work is cut as linear_tile.hpp says. Bound by
-// reading the weights, once per 8 (64) tokens; with many tokens by the tensor cores.
-#include "kernels/cuda/linear_tile.hpp"
+// linear for CUDA, and the activations that it reads; contracts in kernels/cuda.hpp and kernels/linear.hpp,
+// oracles in kernels/ref/linear.cpp and, for packed weights, the product with the numbers of unpack_row. Bound by
+// reading the weights, once per 8 (64) tokens; with many tokens by the tensor cores; int4 and int6 by taking
+// them apart.
+// grid, block  x: 16 rows of the matrix; y: 8 * kTiles tokens; 128 threads, whose work linear_tile.hpp says
+// shared       2 KiB for one tile, 16 KiB for eight
+// Occupancy is limited by registers (the table of tests/kernels/cuda/resources.txt).
+#include "kernels/cuda/weight_rows.hpp"
 
 namespace dovetail::kernels::cuda {
 namespace {
 
-/// In how many bfloat16 a weight is cut: exactly.
-template <class Weight>
-constexpr int kWeightParts = 1;
-template <>
-constexpr int kWeightParts<F16> = 2;
-template <>
-constexpr int kWeightParts<float> = 3;
+struct LinearArgs {
+  float* g_y;
+  const uint16_t* g_cut;
+  const void* g_w;
+  const float *g_bias, *g_residual;
+  int64_t n_tokens, n_rows, k_len;
+};
 
-/// Whether a thread's eight numbers lie on 16 bytes in every row.
-template <class Weight>
-__device__ bool has_aligned_rows(int64_t k_len) {
-  return k_len % (16 / static_cast<int64_t>(sizeof(Weight))) == 0;
-}
-
-/// Weights k .. k + 7 of a row, zeros where the row or the matrix ends.
-template <class Weight>
-__device__ Eight<kWeightParts<Weight>> weights_of(const ProductArgs& args, int64_t row, int64_t k) {
-  constexpr int kParts = kWeightParts<Weight>;
-  if (row >= args.n_rows || k >= args.k_len) return {};
-  const Weight* g_from = static_cast<const Weight*>(args.g_w) + row * args.k_len + k;
-  const bool is_whole = k + 8 <= args.k_len && has_aligned_rows<Weight>(args.k_len);
-  if constexpr (sizeof(Weight) == 2) {
-    if (is_whole) {
-      const uint4 v = load16(g_from);
-      if constexpr (kParts == 1) return {{{v.x, v.y, v.z, v.w}}};
-      const uint32_t words[4] = {v.x, v.y, v.z, v.w};
-      float values[8];
-      DVT_UNROLL
-      for (int i = 0; i < 8; ++i)
-        values[i] = widen(Weight{static_cast<uint16_t>(words[i / 2] >> i % 2 * 16)});
-      return cut_eight<kParts>(values);
-    }
-  } else if (is_whole) {
-    const uint4 u = load16(g_from), v = load16(g_from + 4);
-    const uint32_t words[8] = {u.x, u.y, u.z, u.w, v.x, v.y, v.z, v.w};
-    float values[8];
-    DVT_UNROLL
-    for (int i = 0; i < 8; ++i) values[i] = __uint_as_float(words[i]);
-    return cut_eight<kParts>(values);
-  }
-  float values[8];
+/// A thread's eight numbers of one token, or zeros past the last one.
+__device__ inline Eight<kCutParts> activations_of(const LinearArgs& args, int64_t token,
+                                                  int64_t k) {
+  Eight<kCutParts> out{};
+  if (token >= args.n_tokens) return out;
+  const int64_t row_len = cut_row_len(args.k_len);
   DVT_UNROLL
-  for (int i = 0; i < 8; ++i) values[i] = k + i < args.k_len ? widen(g_from[i]) : 0.0F;
-  return cut_eight<kParts>(values);
+  for (int p = 0; p < kCutParts; ++p) {
+    const uint4 v = load16(args.g_cut + (p * args.n_tokens + token) * row_len + k);
+    out.pairs[p][0] = v.x, out.pairs[p][1] = v.y, out.pairs[p][2] = v.z, out.pairs[p][3] = v.w;
+  }
+  return out;
 }
 
-template <class Weight, int kTiles>
-__global__ void __launch_bounds__(kProductThreads) linear_kernel(ProductArgs args) {
-  const int row = lane_of_warp() / 4, pair = lane_of_warp() % 4;
+template <class Rows, int kTiles>
+__global__ void __launch_bounds__(kProductThreads) linear_kernel(LinearArgs args) {
+  DVT_SHARED(float, s_sums, [kProductWarps][kTiles * kTileTokens][kTileRows]);
   const int64_t first_row = int64_t{blockIdx.x} * kTileRows;
   const int64_t first_token = int64_t{blockIdx.y} * kTiles * kTileTokens;
+  const int64_t tiles_left = blocks_for(args.n_tokens - first_token, kTileTokens);
+  WarpProduct<Rows, 1> product(Rows(args.g_w, first_row, args.n_rows, args.k_len), args.k_len);
   float sums[kTiles][4] = {};
-  for (int64_t block = warp_of_block(); block * kBlockLen < args.k_len; block += kProductWarps) {
-    const int64_t k = block * kBlockLen + 8 * pair;
-    const auto low_row = weights_of<Weight>(args, first_row + row, k);
-    const auto high_row = weights_of<Weight>(args, first_row + row + 8, k);
-    DVT_UNROLL
-    for (int tile = 0; tile < kTiles; ++tile) {
-      const int64_t tile_token = first_token + tile * kTileTokens;
-      if (tile_token < args.n_tokens)
-        multiply_eight(sums[tile], low_row, high_row, activations_of(args, tile_token + row, k));
-    }
+  product.add_to(
+      sums, tiles_left < kTiles ? static_cast<int>(tiles_left) : kTiles, [&](int tile, int64_t k) {
+        return activations_of(args, first_token + tile * kTileTokens + lane_of_warp() / 4, k);
+      });
+  share_sums<kTiles>(s_sums, sums);
+  for (int i = static_cast<int>(threadIdx.x); i < kTiles * kTileTokens * kTileRows;
+       i += kProductThreads) {
+    const int64_t token = first_token + i / kTileRows, n = first_row + i % kTileRows;
+    if (token >= args.n_tokens || n >= args.n_rows) continue;
+    float sum = sum_of(s_sums, i / kTileRows, i % kTileRows);
+    if (args.g_bias != nullptr) sum += args.g_bias[n];
+    const int64_t at = token * args.n_rows + n;
+    args.g_y[at] = args.g_residual != nullptr ? args.g_residual[at] + sum : sum;
   }
-  store_product(args, sums, first_row, first_token);
-}
-
-template <class Weight>
-void linear_of(Stream stream, const ProductArgs& args) {
-  launch_product(args.n_tokens, args.n_rows, [&](dim3 grid, bool is_one_tile) {
-    if (is_one_tile)
-      DVT_LAUNCH((linear_kernel<Weight, 1>), grid, kProductThreads, 0, stream, args);
-    else
-      DVT_LAUNCH((linear_kernel<Weight, 8>), grid, kProductThreads, 0, stream, args);
-  });
 }
 
 constexpr int kCutThreads = 256;
@@ -106,20 +80,21 @@ void cut_activations(Stream stream, void* g_cut, const float* g_x, int64_t n_tok
              0, stream, static_cast<uint16_t*>(g_cut), g_x, n_tokens, k_len);
 }
 
-void linear(Stream stream, float* g_y, const void* g_cut, const float* g_w, const float* g_bias,
-            Store store, int64_t n_tokens, int64_t n_rows, int64_t k_len) {
-  linear_of<float>(stream, {g_y, static_cast<const uint16_t*>(g_cut), g_w, g_bias, n_tokens, n_rows,
-                            k_len, store});
-}
-void linear(Stream stream, float* g_y, const void* g_cut, const uint16_t* g_w, const float* g_bias,
-            Store store, int64_t n_tokens, int64_t n_rows, int64_t k_len) {
-  linear_of<uint16_t>(stream, {g_y, static_cast<const uint16_t*>(g_cut), g_w, g_bias, n_tokens,
-                               n_rows, k_len, store});
-}
-void linear(Stream stream, float* g_y, const void* g_cut, const F16* g_w, const float* g_bias,
-            Store store, int64_t n_tokens, int64_t n_rows, int64_t k_len) {
-  linear_of<F16>(stream, {g_y, static_cast<const uint16_t*>(g_cut), g_w, g_bias, n_tokens, n_rows,
-                          k_len, store});
+void linear(Stream stream, float* g_y, const void* g_cut, const Matrix& w, const float* g_bias,
+            const float* g_residual, int64_t n_tokens) {
+  if (n_tokens == 0 || w.n_rows == 0) return;
+  const LinearArgs args{
+      g_y,    static_cast<const uint16_t*>(g_cut), w.g_w, g_bias, g_residual, n_tokens, w.n_rows,
+      w.k_len};
+  const int64_t tokens = n_tokens <= kTileTokens ? kTileTokens : 8 * kTileTokens;
+  const dim3 grid(static_cast<unsigned>(blocks_for(w.n_rows, kTileRows)),
+                  static_cast<unsigned>(blocks_for(n_tokens, tokens)));
+  with_rows(w.numbers, [&]<class Rows>() {
+    if (tokens == kTileTokens)
+      DVT_LAUNCH((linear_kernel<Rows, 1>), grid, kProductThreads, 0, stream, args);
+    else
+      DVT_LAUNCH((linear_kernel<Rows, 8>), grid, kProductThreads, 0, stream, args);
+  });
 }
 
 }  // namespace dovetail::kernels::cuda

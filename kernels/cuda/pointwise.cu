@@ -4,7 +4,7 @@
 #include <kernels/cuda.hpp>
 #include <kernels/pointwise.hpp>
 
-#include "kernels/cuda/device.hpp"
+#include "kernels/cuda/silu.hpp"
 
 namespace dovetail::kernels::cuda {
 namespace {
@@ -13,9 +13,6 @@ constexpr int kThreads = 256;
 
 __device__ inline int64_t element_of_thread() {
   return int64_t{blockIdx.x} * kThreads + threadIdx.x;
-}
-__device__ inline float silu_of(float x) {
-  return x / (1.0F + expf(-x));
 }
 
 struct Add {

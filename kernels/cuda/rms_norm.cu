@@ -5,12 +5,11 @@
 // shared       a float a warp. Occupancy: not limited.
 #include <kernels/cuda.hpp>
 
-#include "kernels/cuda/device.hpp"
+#include "kernels/cuda/norm_rows.hpp"
 
 namespace dovetail::kernels::cuda {
 namespace {
 
-constexpr int64_t kShortRow = 1024;
 constexpr int kWarpsPerBlock = 4;  // of short rows
 
 /// The sum over a row's threads, to each of them. All threads of the block call it.
@@ -43,14 +42,12 @@ __global__ void __launch_bounds__(256)
   const Row at;
   const bool is_inside = at.row < n_rows;
   const float* g_in = g_x + at.row * row_len;
-  float sum = 0.0F;
-  if (is_inside)
-    for (int64_t i = at.first; i < row_len; i += Row::kThreads) sum = fmaf(g_in[i], g_in[i], sum);
+  float sum = is_inside ? sum_of_squares(g_in, at.first, Row::kThreads, row_len) : 0.0F;
   sum = row_sum<kWarps>(sum);
-  const float scale = 1.0F / sqrtf(sum / static_cast<float>(row_len) + eps);
+  const float scale = norm_scale(sum, row_len, eps);
   if (is_inside)
     for (int64_t i = at.first; i < row_len; i += Row::kThreads)
-      g_out[at.row * row_len + i] = (g_in[i] * scale) * (weight_offset + g_weight[i]);
+      g_out[at.row * row_len + i] = normed(g_in[i], scale, g_weight[i], weight_offset);
 }
 
 template <int kWarps>
@@ -76,8 +73,8 @@ void rms_norm(Stream stream, float* g_out, const float* g_x, const float* g_weig
                kWarpsPerBlock * kWarp, 0, stream, g_out, g_x, g_weight, n_rows, row_len, eps,
                weight_offset);
   else
-    DVT_LAUNCH(rms_norm_kernel<8>, static_cast<unsigned>(n_rows), 8 * kWarp, 0, stream, g_out, g_x,
-               g_weight, n_rows, row_len, eps, weight_offset);
+    DVT_LAUNCH(rms_norm_kernel<kLongRowWarps>, static_cast<unsigned>(n_rows), kLongRowWarps * kWarp,
+               0, stream, g_out, g_x, g_weight, n_rows, row_len, eps, weight_offset);
 }
 
 void mean_rows(Stream stream, float* g_out, const float* g_x, int64_t n_rows, int64_t row_len) {
@@ -86,8 +83,8 @@ void mean_rows(Stream stream, float* g_out, const float* g_x, int64_t n_rows, in
     DVT_LAUNCH(mean_rows_kernel<1>, static_cast<unsigned>(blocks_for(n_rows, kWarpsPerBlock)),
                kWarpsPerBlock * kWarp, 0, stream, g_out, g_x, n_rows, row_len);
   else
-    DVT_LAUNCH(mean_rows_kernel<8>, static_cast<unsigned>(n_rows), 8 * kWarp, 0, stream, g_out, g_x,
-               n_rows, row_len);
+    DVT_LAUNCH(mean_rows_kernel<kLongRowWarps>, static_cast<unsigned>(n_rows),
+               kLongRowWarps * kWarp, 0, stream, g_out, g_x, n_rows, row_len);
 }
 
 }  // namespace dovetail::kernels::cuda

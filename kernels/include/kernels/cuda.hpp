@@ -38,6 +38,14 @@ void softmax(Stream stream, float* g_out, const float* g_x, int64_t n_rows, int6
 void argmax(Stream stream, int32_t* g_ids, const float* g_x, const uint32_t* g_mask, int64_t n_rows,
             int64_t row_len);
 
+/// Begins a step: tokens that earlier steps sampled are put in their places, 0 for a row without a winner; then
+/// what the last step sampled becomes what the one before it did.
+///
+/// shapes    g_tokens, g_from [n_tokens]: where g_from is not negative, an index into g_sampled; g_sampled
+///           [2, n_rows]: of the last step, of the one before.
+void take_tokens(Stream stream, int32_t* g_tokens, const int32_t* g_from, int32_t* g_sampled,
+                 int64_t n_tokens, int64_t n_rows);
+
 // ---------------------------------------------------------------- pointwise.hpp
 
 /// Which b stands beside element i of a: b[i / repeat % period].
@@ -89,30 +97,38 @@ constexpr int64_t cut_bytes(int64_t n_tokens, int64_t k_len) {
 /// shapes    g_cut cut_bytes(n_tokens, k_len), on 16 bytes; g_x [n_tokens, k_len], dense.
 void cut_activations(Stream stream, void* g_cut, const float* g_x, int64_t n_tokens, int64_t k_len);
 
-/// What a product does with its sums.
-enum class Store {
-  kSet,  // y = sum + bias
-  kAdd,  // y = y + (sum + bias)
+/// What the numbers of a matrix are: plain, or a packed WeightFormat.
+enum class MatrixNumbers { kFloat32, kBf16, kF16, kInt8, kInt4, kInt4q, kInt6 };
+constexpr MatrixNumbers numbers_of(WeightFormat format) {
+  switch (format) {
+    case WeightFormat::kInt8:
+      return MatrixNumbers::kInt8;
+    case WeightFormat::kInt4:
+      return MatrixNumbers::kInt4;
+    case WeightFormat::kInt4q:
+      return MatrixNumbers::kInt4q;
+    case WeightFormat::kInt6:
+      break;
+  }
+  return MatrixNumbers::kInt6;
+}
+/// The weights of a product: [n_rows, k_len], dense and aligned to 16 bytes (slower where plain rows are no
+/// multiples of that), or packed (weight_formats.hpp) with k_len a multiple of kQuantBlock.
+struct Matrix {
+  const void* g_w;
+  MatrixNumbers numbers;
+  int64_t n_rows, k_len;
 };
-/// y[t, n] = sum_k x[t, k] * w[n, k], + bias[n] where there is one, with x from cut_activations.
+/// y[t, n] = sum_k x[t, k] * w[n, k], + bias[n] and then + residual[t, n] where there are any, with x from
+/// cut_activations. Packed numbers are those of unpack_row; activations are not quantised.
 ///
-/// shapes    g_y [n_tokens, n_rows], token t at g_y + t * n_rows; g_w [n_rows, k_len], dense and aligned to
-///           16 bytes (slower where its rows are no multiples of that); g_bias [n_rows] or null. g_y
-///           overlaps none of them.
+/// shapes    g_y, g_residual [n_tokens, n_rows], dense; g_bias [n_rows]; both may be null, g_residual may be g_y.
+///           g_y overlaps nothing else.
 /// numerics  products of bfloat16 parts by the tensor cores, float sums: as near as linear.hpp says (where
 ///           weights and activations are above 2^-100). The order of sums depends on k_len alone.
 ///           Infinite activations give infinity or NaN.
-void linear(Stream stream, float* g_y, const void* g_cut, const float* g_w, const float* g_bias,
-            Store store, int64_t n_tokens, int64_t n_rows, int64_t k_len);
-void linear(Stream stream, float* g_y, const void* g_cut, const uint16_t* g_w, const float* g_bias,
-            Store store, int64_t n_tokens, int64_t n_rows, int64_t k_len);
-void linear(Stream stream, float* g_y, const void* g_cut, const F16* g_w, const float* g_bias,
-            Store store, int64_t n_tokens, int64_t n_rows, int64_t k_len);
-/// The same with a packed matrix (weight_formats.hpp), k_len a multiple of kQuantBlock, its numbers those of
-/// unpack_row. Activations are not quantised.
-void linear_packed(Stream stream, float* g_y, const void* g_cut, const void* g_packed,
-                   WeightFormat format, const float* g_bias, Store store, int64_t n_tokens,
-                   int64_t n_rows, int64_t k_len);
+void linear(Stream stream, float* g_y, const void* g_cut, const Matrix& w, const float* g_bias,
+            const float* g_residual, int64_t n_tokens);
 
 // ---------------------------------------------------------------- kv_cache.hpp, attend.hpp
 
@@ -147,10 +163,11 @@ struct AttendArgs {
   int64_t n_tiles, n_heads;
   int64_t window;  // a token at pos sees keys (pos - window, pos]; INT64_MAX sees them all
   float scale;
-  // Where given, each chunk of keys (kAttendChunk) has blocks of its own, whose parts a second launch brings
+  // Where given, each chunk of keys (kAttendChunk) has blocks of its own, whose parts the last one of them brings
   // together, to the same bits: attend_parts_len() floats.
   float* g_parts;
-  int64_t n_chunks;  // of the longest sequence of the step
+  int64_t n_chunks;     // of the longest sequence of the step, or more
+  uint32_t* g_arrived;  // n_tiles * n_heads of them, zeros before and after; with g_parts alone
 };
 int64_t attend_parts_len(int64_t n_tokens, int64_t n_heads, int64_t head_dim, int64_t n_chunks);
 /// errors    none: head_dim <= kMaxHeadDim.

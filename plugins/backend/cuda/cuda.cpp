@@ -1,5 +1,5 @@
 // The CUDA backend: weights on the device as they are stored (bf16, f16, float32, packed), a paged cache there,
-// one queue. Prefill and decode are the same launches.
+// one queue. Steps are queued; what they give is waited for.
 #include <dovetail/backend.hpp>
 
 #include <chrono>
@@ -27,7 +27,7 @@ class Cuda {
     return out;
   }
   dvt_backend_info info() const {
-    return {sizeof(dvt_backend_info), 0, 32, DVT_BF16, literal(device_.variant())};
+    return {sizeof(dvt_backend_info), DVT_DEVF_ASYNC, 32, DVT_BF16, literal(device_.variant())};
   }
   dvt_verdict supports(const GraphView& g, const dvt_node& n) const {
     const dvt_op_ref& op = g.op(n);

@@ -20,6 +20,34 @@ void check(cudaError_t error, const char* call) {
 
 }  // namespace
 
+struct LaunchGraph::State {
+  State() = default;
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  ~State() {
+    if (graph != nullptr) (void)cudaGraphExecDestroy(graph);
+  }
+  cudaGraphExec_t graph = nullptr;
+};
+LaunchGraph::LaunchGraph() = default;
+LaunchGraph::~LaunchGraph() = default;
+LaunchGraph::LaunchGraph(LaunchGraph&&) noexcept = default;
+LaunchGraph& LaunchGraph::operator=(LaunchGraph&&) noexcept = default;
+
+struct Mark::State {
+  State() = default;
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  ~State() {
+    if (event != nullptr) (void)cudaEventDestroy(event);
+  }
+  cudaEvent_t event = nullptr;
+};
+Mark::Mark() = default;
+Mark::~Mark() = default;
+Mark::Mark(Mark&&) noexcept = default;
+Mark& Mark::operator=(Mark&&) noexcept = default;
+
 struct Device::State {
   int index = 0;
   cudaStream_t stream = nullptr;
@@ -114,6 +142,62 @@ void Device::copy(void* to, const void* from, uint64_t n_bytes) {
 }
 void Device::zero(void* p, uint64_t n_bytes) {
   check(cudaMemsetAsync(p, 0, n_bytes, state_->stream), "cudaMemsetAsync");
+}
+uint8_t* Device::allocate_host(uint64_t n_bytes) {
+  use();
+  void* p = nullptr;
+  check(cudaMallocHost(&p, n_bytes == 0 ? 1 : n_bytes), "cudaMallocHost");
+  return static_cast<uint8_t*>(p);
+}
+void Device::release_host(uint8_t* p) noexcept {
+  (void)cudaFreeHost(p);
+}
+void Device::send(void* to, const uint8_t* host, uint64_t n_bytes) {
+  copy_in(to, host, n_bytes);  // pinned memory: nothing is read before its turn
+}
+void Device::fetch(uint8_t* host, const void* from, uint64_t n_bytes) {
+  copy_out(host, from, n_bytes);
+}
+
+LaunchGraph Device::record(const std::function<void()>& launches) {
+  cudaGraph_t graph = nullptr;
+  // Relaxed: the first launch of a kernel may load it.
+  check(cudaStreamBeginCapture(state_->stream, cudaStreamCaptureModeRelaxed),
+        "cudaStreamBeginCapture");
+  try {
+    launches();
+  } catch (...) {
+    (void)cudaStreamEndCapture(state_->stream, &graph);
+    if (graph != nullptr) (void)cudaGraphDestroy(graph);
+    throw;
+  }
+  const cudaError_t launched = cudaGetLastError();
+  const cudaError_t ended = cudaStreamEndCapture(state_->stream, &graph);
+  LaunchGraph out;
+  out.state_ = std::make_unique<LaunchGraph::State>();
+  cudaError_t made = cudaSuccess;
+  if (launched == cudaSuccess && ended == cudaSuccess)
+    made = cudaGraphInstantiate(&out.state_->graph, graph, 0);
+  if (graph != nullptr) (void)cudaGraphDestroy(graph);
+  check(launched, "a launch");
+  check(ended, "cudaStreamEndCapture");
+  check(made, "cudaGraphInstantiate");
+  return out;
+}
+void Device::replay(const LaunchGraph& graph) {
+  check(cudaGraphLaunch(graph.state_->graph, state_->stream), "cudaGraphLaunch");
+}
+
+void Device::place(Mark& mark) {
+  if (!mark.state_) {
+    mark.state_ = std::make_unique<Mark::State>();
+    check(cudaEventCreateWithFlags(&mark.state_->event, cudaEventDisableTiming), "cudaEventCreate");
+  }
+  check(cudaGetLastError(), "a launch");
+  check(cudaEventRecord(mark.state_->event, state_->stream), "cudaEventRecord");
+}
+void Device::wait(const Mark& mark) {
+  if (mark.state_) check(cudaEventSynchronize(mark.state_->event), "cudaEventSynchronize");
 }
 void Device::wait() {
   const cudaError_t launched = cudaGetLastError();

@@ -1,13 +1,9 @@
 // The ops, each over kernels/cuda. Meaning of each: core/graph/ops_core.cpp and ops_composite.cpp.
 #include "ops.hpp"
 
-#include <algorithm>
-#include <memory>
-#include <set>
-
 #include <kernels/attend.hpp>
-#include <kernels/cuda.hpp>
 
+#include "op_parts.hpp"
 #include "weights.hpp"
 
 namespace dovetail::cuda {
@@ -29,25 +25,18 @@ void launch_embed(const NodeLaunch& n) {
 }
 
 void launch_linear(const NodeLaunch& n) {
-  const Array &x = n.in[0], &w = n.in[1], &y = n.out[0];
-  const int64_t n_tokens = x.rows(), k_len = x.last(), n_rows = w.dim[0];
+  const Array& x = n.in[0];
   const float* bias = n.has(2) ? n.in[2].f32() : nullptr;
-  k::cut_activations(n.stream(), n.scratch, x.f32(), n_tokens, k_len);
-  const auto product = [&](const auto* weights) {
-    k::linear(n.stream(), y.f32(), n.scratch, weights, bias, k::Store::kSet, n_tokens, n_rows,
-              k_len);
-  };
-  if (const auto format = packed_format(w.dtype))
-    return k::linear_packed(n.stream(), y.f32(), n.scratch, w.data, *format, bias, k::Store::kSet,
-                            n_tokens, n_rows, k_len);
-  if (w.dtype == DVT_BF16) return product(static_cast<const uint16_t*>(w.data));
-  if (w.dtype == DVT_F16) return product(static_cast<const kernels::F16*>(w.data));
-  product(w.f32());
+  if (x.rows() <= k::kDecodeTokens)
+    return k::decode_linear(n.stream(), n.out[0].f32(), x.f32(), {}, matrix_of(n.in[1]), bias,
+                            nullptr, x.rows());
+  k::cut_activations(n.stream(), n.scratch, x.f32(), x.rows(), x.last());
+  k::linear(n.stream(), n.out[0].f32(), n.scratch, matrix_of(n.in[1]), bias, nullptr, x.rows());
 }
 uint64_t linear_scratch(const GraphView& g, const dvt_node& n, const Sizes& sizes) {
   const uint32_t x = g.inputs(n)[0];
   const int64_t k_len = g.dims(x, sizes).back();
-  return static_cast<uint64_t>(k::cut_bytes(k_len == 0 ? 0 : g.elements(x, sizes) / k_len, k_len));
+  return cut_scratch(k_len == 0 ? 0 : g.elements(x, sizes) / k_len, k_len);
 }
 
 // b has a's shape, or a's last dimensions, or one element per row.
@@ -90,11 +79,8 @@ void launch_mul_scalar(const NodeLaunch& n) {
                 n.in[0].size());
 }
 
-struct RmsNorm {
-  float eps, weight_offset;
-};
 std::any prepare_rms_norm(const GraphView& g, const dvt_node& n, DevicePreparation&) {
-  return RmsNorm{static_cast<float>(g.f64(n, "eps")), g.i64(n, "unit_offset") != 0 ? 1.0F : 0.0F};
+  return *RmsNorm::find(g, n);
 }
 void launch_rms_norm(const NodeLaunch& n) {
   const RmsNorm& norm = *std::any_cast<RmsNorm>(n.prepared);
@@ -103,75 +89,19 @@ void launch_rms_norm(const NodeLaunch& n) {
               norm.weight_offset);
 }
 
-/// Cosines and sines of a step's positions, for all layers that share frequencies.
-struct RopeTable {
-  int64_t half_len;
-  DeviceBytes inv_freq, cos, sin;  // [half_len], [max tokens, half_len] twice
-};
-std::string rope_key(const GraphView& g, const dvt_node& n) {
-  const std::span<const double> freq = g.f64_list(n, "inv_freq");
-  const double factor = g.f64(n, "attention_factor");
-  std::string key(reinterpret_cast<const char*>(freq.data()), freq.size_bytes());
-  return key.append(reinterpret_cast<const char*>(&factor), sizeof factor);
-}
-uint64_t rope_table_bytes(int64_t half_len, const Sizes& max) {
-  return static_cast<uint64_t>((2 * max.tokens + 1) * half_len) * sizeof(float);
-}
 std::any prepare_rope(const GraphView& g, const dvt_node& n, DevicePreparation& p) {
-  std::any& known = p.shared["rope " + rope_key(g, n)];
-  if (known.has_value()) return known;
-  const std::span<const double> freq = g.f64_list(n, "inv_freq");
-  const std::vector<float> inv_freq(freq.begin(), freq.end());
-  const auto half_len = static_cast<int64_t>(freq.size());
-  const auto table_bytes = static_cast<uint64_t>(p.max.tokens * half_len) * sizeof(float);
-  auto table = std::make_shared<RopeTable>(RopeTable{
-      half_len,
-      {p.device, inv_freq.size() * sizeof(float)},
-      {p.device, table_bytes},
-      {p.device, table_bytes},
-  });
-  p.device.copy_in(table->inv_freq.get(), inv_freq.data(), table->inv_freq.n_bytes());
-  p.shared_bytes += rope_table_bytes(half_len, p.max);
-  p.at_start.emplace_back(
-      [table, factor = static_cast<float>(g.f64(n, "attention_factor"))](const Step& step) {
-        k::rope_table(step.stream(), reinterpret_cast<float*>(table->cos.get()),
-                      reinterpret_cast<float*>(table->sin.get()), step.positions(),
-                      reinterpret_cast<const float*>(table->inv_freq.get()), step.n_tokens(),
-                      table->half_len, factor);
-      });
-  known = table;
-  return known;
+  return RopeTable::of(g, n, p);
 }
 void launch_rope(const NodeLaunch& n) {
   const RopeTable& table = **std::any_cast<std::shared_ptr<RopeTable>>(n.prepared);
   const Array& x = n.in[0];
   const int64_t stride = x.dim[1] * x.dim[2];
-  k::rope_half_split(n.stream(), n.out[0].f32(), stride, x.f32(), stride,
-                     reinterpret_cast<const float*>(table.cos.get()),
-                     reinterpret_cast<const float*>(table.sin.get()), x.dim[0], x.dim[1], x.dim[2],
-                     table.half_len);
+  k::rope_half_split(n.stream(), n.out[0].f32(), stride, x.f32(), stride, table.cosines(),
+                     table.sines(), x.dim[0], x.dim[1], x.dim[2], table.half_len);
 }
 
-/// Calls fn(base) with the slot's element.
-template <class Fn>
-void with_element(const DeviceStates::Slot& slot, const Fn& fn) {
-  if (slot.dtype == DVT_BF16) return fn(reinterpret_cast<uint16_t*>(slot.data));
-  if (slot.dtype == DVT_I8_SCALED) return fn(reinterpret_cast<int8_t*>(slot.data));
-  fn(reinterpret_cast<float*>(slot.data));
-}
-kernels::KvLayout layout_of(const DeviceStates::Slot& slot, uint32_t page_len) {
-  return {static_cast<int64_t>(slot.n_outer), static_cast<int64_t>(slot.row_len), page_len,
-          static_cast<int64_t>(slot.page_bytes / slot.element_bytes)};
-}
-void write_rows(const NodeLaunch& n, size_t rows, size_t state) {
-  const DeviceStates::Slot& slot = n.states->slot(static_cast<uint32_t>(n.state[state]));
-  with_element(slot, [&](auto* base) {
-    k::cache_write(n.stream(), base, layout_of(slot, n.states->page_len()),
-                   n.step->rows(slot.group), n.in[rows].f32());
-  });
-}
 void launch_cache_write(const NodeLaunch& n) {
-  write_rows(n, 0, 1);
+  write_rows(n, n.in[0].f32(), 1);
 }
 
 struct Attend {
@@ -186,22 +116,20 @@ std::any prepare_attend(const GraphView& g, const dvt_node& n, DevicePreparation
 constexpr int64_t kMostSplitTokens = 64, kMostParts = 1024;  // parts of a head
 void attend_rows(const NodeLaunch& n, size_t k_state) {
   const Attend& attend = *std::any_cast<Attend>(n.prepared);
-  const auto slot_of = [&](size_t i) -> const DeviceStates::Slot& {
-    return n.states->slot(static_cast<uint32_t>(n.state[i]));
-  };
-  const DeviceStates::Slot &keys = slot_of(k_state), &values = slot_of(k_state + 1);
+  const DeviceStates::Slot &keys = slot_of(n, k_state), &values = slot_of(n, k_state + 1);
   const Array &q = n.in[0], &out = n.out[0];
   const kernels::KvLayout layout = layout_of(keys, n.states->page_len());
   const int64_t n_tokens = q.dim[0], n_heads = q.dim[1];
   const Step::Tiles tiles = n.step->tiles(k::attend_tile_len(n_heads / layout.n_kv_heads));
-  const int64_t n_chunks = n.step->last_pos() / kernels::kAttendChunk + 1;
+  const int64_t n_chunks =
+      (n.step->shape().room + kernels::kAttendChunk - 1) / kernels::kAttendChunk;
   const bool is_split =
       n_chunks > 1 && n_tokens <= kMostSplitTokens && n_tokens * n_chunks <= kMostParts;
   const k::AttendArgs args{out.f32(),     q.f32(),
                            tiles.g_tiles, tiles.n,
                            n_heads,       attend.window,
                            attend.scale,  is_split ? reinterpret_cast<float*>(n.scratch) : nullptr,
-                           n_chunks};
+                           n_chunks,      n.counters};
   with_element(keys, [&](auto* base) {
     k::attend(n.stream(), args, layout, n.step->rows(keys.group), base,
               reinterpret_cast<decltype(base)>(values.data));
@@ -211,12 +139,15 @@ uint64_t attend_scratch(const GraphView& g, const dvt_node& n, const Sizes& size
   const std::vector<int64_t> q = g.dims(g.inputs(n)[0], sizes);
   return static_cast<uint64_t>(kMostParts * q[1] * kernels::attend_part_len(q[2])) * sizeof(float);
 }
+int64_t attend_counters(const GraphView& g, const dvt_node& n) {
+  return kMostSplitTokens * g.dims(g.inputs(n)[0], {})[1];
+}
 void launch_attend(const NodeLaunch& n) {
   attend_rows(n, 1);
 }
 void launch_attention(const NodeLaunch& n) {
-  write_rows(n, 1, 3);
-  write_rows(n, 2, 4);
+  write_rows(n, n.in[1].f32(), 3);
+  write_rows(n, n.in[2].f32(), 4);
   attend_rows(n, 3);
 }
 
@@ -242,11 +173,11 @@ constexpr DeviceOp kOps[] = {
     {"rsqrt", launch_rsqrt},
     {"rope", launch_rope, prepare_rope},
     {"cache_write", launch_cache_write},
-    {"attend", launch_attend, prepare_attend, attend_scratch},
+    {"attend", launch_attend, prepare_attend, attend_scratch, attend_counters},
     {"take_rows", launch_take_rows},
     {"rms_norm", launch_rms_norm, prepare_rms_norm},
     {"swiglu", launch_swiglu},
-    {"attention", launch_attention, prepare_attend, attend_scratch},
+    {"attention", launch_attention, prepare_attend, attend_scratch, attend_counters},
 };
 
 bool is_attention(std::string_view op) {
@@ -258,7 +189,7 @@ bool is_attention(std::string_view op) {
 const DeviceOp* find_op(std::string_view name) {
   for (const DeviceOp& op : kOps)
     if (op.name == name) return &op;
-  return nullptr;
+  return find_fused_op(name);
 }
 
 std::string_view why_not(const GraphView& g, const dvt_node& n) {
@@ -271,16 +202,6 @@ int64_t attend_tile_len(const GraphView& g, const dvt_node& n) {
   if (!is_attention(g.op_name(n))) return 0;
   const uint32_t keys = g.inputs(n)[g.op_name(n) == "attend" ? 1 : 3];
   return k::attend_tile_len(g.dims(g.inputs(n)[0], {})[1] / g.dims(keys, {})[0]);
-}
-
-uint64_t rope_bytes(const GraphView& g, const Sizes& max) {
-  std::set<std::string> known;
-  uint64_t sum = 0;
-  for (uint64_t i = 0; i < g.n_nodes(); ++i)
-    if (const dvt_node& n = g.node(i);
-        g.op_name(n) == "rope" && known.insert(rope_key(g, n)).second)
-      sum += rope_table_bytes(static_cast<int64_t>(g.f64_list(n, "inv_freq").size()), max);
-  return sum;
 }
 
 }  // namespace dovetail::cuda

@@ -20,7 +20,8 @@ struct NodeLaunch {
   std::vector<int32_t> state;  // state index of each input, -1 for others
   const Step* step = nullptr;
   const DeviceStates* states = nullptr;
-  uint8_t* scratch = nullptr;  // for this node alone
+  uint8_t* scratch = nullptr;    // for this node alone
+  uint32_t* counters = nullptr;  // zeros, before and after
   const std::any* prepared = nullptr;
 
   bool has(size_t i) const { return i < in.size() && in[i].data != nullptr; }
@@ -37,16 +38,20 @@ struct DevicePreparation {
   std::vector<std::function<void(const Step&)>> at_start;
 };
 
-/// How the backend runs one op. `scratch`: bytes that it needs besides its values, in a step of that size.
+/// How the backend runs one op. `scratch`: bytes that it needs besides its values, in a step of that size;
+/// `n_counters`: how many counters its launches take.
 struct DeviceOp {
   std::string_view name;
   void (*launch)(const NodeLaunch&);
   std::any (*prepare)(const GraphView&, const dvt_node&, DevicePreparation&) = nullptr;
   uint64_t (*scratch)(const GraphView&, const dvt_node&, const Sizes&) = nullptr;
+  int64_t (*n_counters)(const GraphView&, const dvt_node&) = nullptr;
 };
 
 /// The op of that name, or null.
 const DeviceOp* find_op(std::string_view name);
+/// The same among those that fusion.hpp puts in a graph.
+const DeviceOp* find_fused_op(std::string_view name);
 
 /// Why a node of an op in the table cannot run; empty where it can.
 std::string_view why_not(const GraphView& g, const dvt_node& n);

@@ -1,7 +1,11 @@
 #include "program.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <set>
+#include <utility>
+
+#include "fusion.hpp"
 
 namespace dovetail::cuda {
 namespace {
@@ -22,8 +26,15 @@ uint64_t scratch_bytes(const GraphView& g, const Sizes& max) {
       most = std::max(most, op->scratch(g, g.node(i), max));
   return most;
 }
+uint64_t counter_bytes(const GraphView& g) {
+  int64_t most = 0;
+  for (uint64_t i = 0; i < g.n_nodes(); ++i)
+    if (const DeviceOp* op = find_op(g.op_name(g.node(i))); op && op->n_counters)
+      most = std::max(most, op->n_counters(g, g.node(i)));
+  return static_cast<uint64_t>(most) * sizeof(uint32_t);
+}
 uint64_t ids_bytes(const Sizes& max) {
-  return static_cast<uint64_t>(max.rows) * sizeof(int32_t);
+  return 2 * static_cast<uint64_t>(max.rows) * sizeof(int32_t);
 }
 
 std::vector<int64_t> tile_lens_of(const GraphView& g) {
@@ -45,13 +56,12 @@ Program::Program(Device& device, const dvt_graph& graph, const dvt_compile_optio
                  const Weights& weights, const DeviceStates& states)
     : device_(device),
       states_(states),
-      copy_(graph),
+      copy_(with_fused_ops(GraphCopy(graph), options)),
       graph_(copy_.view()),
       max_(sizes_of(options)),
       layout_(layout_of(GraphView(&graph_), options)),
       preparation_{device, max_, 0, {}, {}},
-      step_(device, tile_lens_of(GraphView(&graph_)), groups_of(states)),
-      tokens_(options.max_tokens) {
+      step_(device, tile_lens_of(GraphView(&graph_)), groups_of(states), max_) {
   const GraphView g(&graph_);
   for (uint64_t i = 0; i < g.n_nodes(); ++i) {
     nodes_.push_back(make_node(g, g.node(i)));
@@ -61,16 +71,22 @@ Program::Program(Device& device, const dvt_graph& graph, const dvt_compile_optio
   place_values(g, weights);
   workspace_ = DeviceBytes(device, layout_.total);
   scratch_ = DeviceBytes(device, scratch_bytes(g, max_));
+  counters_ = DeviceBytes(device, counter_bytes(g));
+  device.zero(counters_.get(), counters_.n_bytes());
   ids_ = DeviceBytes(device, ids_bytes(max_));
-  workspace_bytes_ =
-      layout_.total + scratch_.n_bytes() + ids_.n_bytes() + preparation_.shared_bytes;
-  for (auto& ids : history_) ids.resize(options.max_rows);
+  workspace_bytes_ = layout_.total + scratch_.n_bytes() + counters_.n_bytes() + ids_.n_bytes() +
+                     preparation_.shared_bytes;
+  for (InFlight& step : in_flight_)
+    step.ids = HostBytes(device, static_cast<uint64_t>(max_.rows) * sizeof(int32_t));
 }
 
 uint64_t Program::workspace(const dvt_graph& graph, const dvt_compile_options& options) {
-  const GraphView g(&graph);
+  const GraphCopy fused = with_fused_ops(GraphCopy(graph), options);
+  const dvt_graph view = fused.view();
+  const GraphView g(&view);
   const Sizes max = sizes_of(options);
-  return layout_of(g, options).total + scratch_bytes(g, max) + ids_bytes(max) + rope_bytes(g, max);
+  return layout_of(g, options).total + scratch_bytes(g, max) + counter_bytes(g) + ids_bytes(max) +
+         rope_bytes(g, max);
 }
 
 Program::Node Program::make_node(const GraphView& g, const dvt_node& n) {
@@ -107,7 +123,9 @@ void Program::place_values(const GraphView& g, const Weights& weights) {
       else
         sized_.push_back({v, d, g.size_of(dim)});
     }
-    if (val.role == DVT_VAL_COMPUTED && layout_.root[v] == v) computed_.push_back(v);
+    // A value that fusion took out has no place.
+    if (val.role == DVT_VAL_COMPUTED && layout_.root[v] == v && layout_.offset[v] != UINT64_MAX)
+      computed_.push_back(v);
     if (val.role != DVT_VAL_WEIGHT) continue;
     const auto it = weights.find(g.str(val.name));
     if (it == weights.end())
@@ -117,39 +135,91 @@ void Program::place_values(const GraphView& g, const Weights& weights) {
   }
 }
 
+Program::~Program() {
+  try {
+    device_.use();
+    device_.wait();
+  } catch (const Error&) {  // the device is lost; so is what it still does
+  }
+}
+
 uint64_t Program::submit(Call call, const dvt_batch& batch, std::span<const dvt_output> outs,
                          const dvt_sampling* sampling) {
   device_.use();
-  for (const SizedDim& s : sized_)
-    arrays_[s.val].dim[s.dim] = Sizes{batch.n_tokens, batch.n_rows, batch.n_seqs}.*s.size;
   check(batch, outs, sampling);
+  find_sources(batch);
   call.check_cancelled();
   const auto logits = named_.find("logits");
-  const int64_t n_mask_words =
-      sampling && sampling->mask ? (arrays_[logits->second].last() + 31) / 32 : 0;
-  step_.send(batch, resolve_tokens(batch), sampling ? sampling->mask : nullptr, n_mask_words);
-  bind_arrays();
-  for (const auto& launch : preparation_.at_start) launch(step_);
-  for (const Node& node : nodes_) node.op->launch(node.launch);
-
+  const uint32_t* mask = sampling ? sampling->mask : nullptr;
+  const int64_t n_mask_words = mask ? (arrays_[logits->second].last() + 31) / 32 : 0;
+  const StepShape shape = step_.shape(batch, mask != nullptr);
+  InFlight& step = in_flight_[(ticket_ + 1) % kInFlight];
+  finish(step);
+  const bool has_moved = step_.send(batch, shape, sources_, mask, n_mask_words, step.tables);
+  if (has_moved) recorded_.clear();
+  run(shape, Step::has_few_shapes(batch), sampling != nullptr);
   ++ticket_;
-  std::vector<int32_t>& ids = history_[ticket_ % kHistory];
-  if (sampling) sample(batch, ids);
-  for (const dvt_output& out : outs)
-    if (const auto it = named_.find(to_view(out.name)); it != named_.end()) {
-      const Array& a = arrays_[it->second];
-      device_.copy_out(out.data, a.data, static_cast<uint64_t>(a.size()) * dtype_bytes(a.dtype));
+
+  bool has_values = false;
+  set_sizes({batch.n_tokens, batch.n_rows, batch.n_seqs});
+  for (const dvt_output& out : outs) {
+    const auto it = named_.find(to_view(out.name));
+    if (it == named_.end()) {
+      step.ids_to.emplace_back(out.data, batch.n_rows * sizeof(int32_t));
+      continue;
     }
-  device_.wait();
-  for (const dvt_output& out : outs)
-    if (to_view(out.name) == "ids")
-      std::memcpy(out.data, ids.data(), batch.n_rows * sizeof(int32_t));
-  call.check_cancelled();
+    has_values = true;
+    const Array& a = arrays_[it->second];
+    device_.copy_out(out.data, a.data, static_cast<uint64_t>(a.size()) * dtype_bytes(a.dtype));
+  }
+  if (sampling) device_.fetch(step.ids.get(), ids_.get(), batch.n_rows * sizeof(int32_t));
+  device_.place(step.done);
+  step.is_queued = true;
+  if (has_values) finish(step);
   return ticket_;
 }
 
-void Program::wait(Call, uint64_t ticket) const {
+void Program::wait(Call call, uint64_t ticket) {
   if (ticket > ticket_) throw Error("ticket " + std::to_string(ticket) + " was never given");
+  device_.use();
+  if (ticket + kInFlight > ticket_) finish(in_flight_[ticket % kInFlight]);
+  call.check_cancelled();
+}
+
+// Also where nobody has waited for it, before its place is taken by another step.
+void Program::finish(InFlight& step) {
+  if (!std::exchange(step.is_queued, false)) return;
+  const auto ids_to = std::exchange(step.ids_to, {});
+  device_.wait(step.done);
+  for (const auto& [to, n_bytes] : ids_to) std::memcpy(to, step.ids.get(), n_bytes);
+}
+
+// Launches read what changes from step to step from the device's memory, so that those of one shape are the same.
+void Program::run(const StepShape& shape, bool has_few_shapes, bool samples) {
+  set_sizes({shape.n_tokens, shape.n_rows, shape.n_seqs});
+  bind_arrays();
+  if (!has_few_shapes) return launch(samples);
+  const LaunchKey key{shape, samples};
+  auto known = recorded_.find(key);
+  if (known == recorded_.end())
+    known = recorded_.emplace(key, device_.record([&] { launch(samples); })).first;
+  device_.replay(known->second);
+}
+
+void Program::launch(bool samples) {
+  kernels::cuda::take_tokens(device_.stream(), step_.tokens(), step_.from(),
+                             reinterpret_cast<int32_t*>(ids_.get()),
+                             step_.tokens() ? step_.n_tokens() : 0, max_.rows);
+  for (const auto& launch : preparation_.at_start) launch(step_);
+  for (const Node& node : nodes_) node.op->launch(node.launch);
+  if (!samples) return;
+  const Array& logits = arrays_[named_.find("logits")->second];
+  kernels::cuda::argmax(device_.stream(), reinterpret_cast<int32_t*>(ids_.get()), logits.f32(),
+                        step_.mask(), step_.shape().n_rows, logits.last());
+}
+
+void Program::set_sizes(const Sizes& sizes) {
+  for (const SizedDim& s : sized_) arrays_[s.val].dim[s.dim] = sizes.*s.size;
 }
 
 // Before anything is launched: a step that is refused changes nothing.
@@ -160,6 +230,7 @@ void Program::check(const dvt_batch& batch, std::span<const dvt_output> outs,
                 std::to_string(batch.n_rows) + " rows and " + std::to_string(batch.n_seqs) +
                 " sequences, compiled for " + std::to_string(max_.tokens) + ", " +
                 std::to_string(max_.rows) + " and " + std::to_string(max_.seqs));
+  set_sizes({batch.n_tokens, batch.n_rows, batch.n_seqs});
   if (sampling && sampling->kind != DVT_SAMPLE_ARGMAX)
     throw Error("this backend samples only the argmax", DVT_EUNSUPPORTED);
   if (sampling && !named_.contains("logits"))
@@ -180,19 +251,17 @@ void Program::check(const dvt_batch& batch, std::span<const dvt_output> outs,
   }
 }
 
-const int32_t* Program::resolve_tokens(const dvt_batch& batch) {
-  if (!batch.token_from) return batch.tokens;
-  for (uint32_t i = 0; i < batch.n_tokens; ++i) {
+void Program::find_sources(const dvt_batch& batch) {
+  sources_.assign(batch.n_tokens, -1);
+  for (uint32_t i = 0; batch.token_from && i < batch.n_tokens; ++i) {
     const dvt_token_from& from = batch.token_from[i];
-    tokens_[i] = from.ticket == 0 ? batch.tokens[i] : earlier_id(from);
+    if (from.ticket == 0) continue;
+    if (from.ticket > ticket_ || from.ticket + kInFlight <= ticket_ || from.row >= max_.rows)
+      throw Error("a token names row " + std::to_string(from.row) + " of ticket " +
+                  std::to_string(from.ticket) + ", whose ids are not kept");
+    sources_[i] =
+        static_cast<int32_t>((ticket_ - from.ticket) * static_cast<uint64_t>(max_.rows) + from.row);
   }
-  return tokens_.data();
-}
-int32_t Program::earlier_id(const dvt_token_from& from) const {
-  if (from.ticket > ticket_ || from.ticket + kHistory <= ticket_ || from.row >= history_[0].size())
-    throw Error("a token names row " + std::to_string(from.row) + " of ticket " +
-                std::to_string(from.ticket) + ", whose ids are not kept");
-  return std::max(0, history_[from.ticket % kHistory][from.row]);
 }
 
 void Program::bind_arrays() {
@@ -212,15 +281,9 @@ void Program::bind_arrays() {
     node.launch.step = &step_;
     node.launch.states = &states_;
     node.launch.scratch = scratch_.get();
+    node.launch.counters = reinterpret_cast<uint32_t*>(counters_.get());
     node.launch.prepared = &node.prepared;
   }
-}
-
-void Program::sample(const dvt_batch& batch, std::vector<int32_t>& ids) {
-  const Array& logits = arrays_[named_.find("logits")->second];
-  kernels::cuda::argmax(device_.stream(), reinterpret_cast<int32_t*>(ids_.get()), logits.f32(),
-                        step_.mask(), batch.n_rows, logits.last());
-  device_.copy_out(ids.data(), ids_.get(), batch.n_rows * sizeof(int32_t));
 }
 
 }  // namespace dovetail::cuda

@@ -84,6 +84,25 @@ class GraphCopy {
     nodes_[node].n_in = static_cast<uint32_t>(values.size());
     edges_.insert(edges_.end(), values.begin(), values.end());
   }
+  /// The attributes of node `from`, their keys behind `prefix`.
+  struct AttrSource {
+    uint64_t from;
+    std::string_view prefix;
+  };
+  /// Gives a node those attributes in place of its own.
+  void set_attrs(uint64_t node, const std::vector<AttrSource>& sources) {
+    std::vector<dvt_attr> taken;
+    for (const AttrSource& source : sources)
+      for (uint32_t i = 0; i < nodes_[source.from].n_attrs; ++i) {
+        taken.push_back(attrs_[nodes_[source.from].attr0 + i]);
+        if (!source.prefix.empty())
+          taken.back().key =
+              add_string(std::string(source.prefix) + std::string(string(taken.back().key)));
+      }
+    nodes_[node].attr0 = static_cast<uint32_t>(attrs_.size());
+    nodes_[node].n_attrs = static_cast<uint32_t>(taken.size());
+    attrs_.insert(attrs_.end(), taken.begin(), taken.end());
+  }
   /// Takes node `from` to an earlier place, `to`; those between move one on.
   void move_up(uint64_t from, uint64_t to) {
     const auto begin = nodes_.begin();
@@ -104,16 +123,20 @@ class GraphCopy {
     n = from.size();
     stride = sizeof(T);
   }
-  uint32_t op_index(std::string_view name) {
-    for (size_t i = 0; i < ops_.size(); ++i) {
-      const dvt_range r = strs_[ops_[i].name - 1];
-      if (std::string_view(chars_.data() + r.begin, r.end - r.begin) == name)
-        return static_cast<uint32_t>(i);
-    }
+  std::string_view string(dvt_id id) const {
+    const dvt_range r = strs_[id - 1];
+    return {chars_.data() + r.begin, static_cast<size_t>(r.end - r.begin)};
+  }
+  dvt_id add_string(std::string_view text) {
     const auto begin = chars_.size();
-    chars_.insert(chars_.end(), name.begin(), name.end());
+    chars_.insert(chars_.end(), text.begin(), text.end());
     strs_.push_back({begin, chars_.size()});
-    ops_.push_back({static_cast<dvt_id>(strs_.size()), 1, DVT_TIER_VENDOR});
+    return static_cast<dvt_id>(strs_.size());
+  }
+  uint32_t op_index(std::string_view name) {
+    for (size_t i = 0; i < ops_.size(); ++i)
+      if (string(ops_[i].name) == name) return static_cast<uint32_t>(i);
+    ops_.push_back({add_string(name), 1, DVT_TIER_VENDOR});
     return static_cast<uint32_t>(ops_.size() - 1);
   }
 

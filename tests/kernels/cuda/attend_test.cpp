@@ -2,6 +2,7 @@
 #include <kernels/attend.hpp>
 #include <kernels/cached_rows.hpp>
 
+#include <algorithm>
 #include <type_traits>
 
 #include "tests/kernels/cuda/device_rig.hpp"
@@ -94,21 +95,24 @@ struct Rig {
     }
     return out;
   }
-  DeviceVector<float> attended(int64_t tile_len, bool in_parts) const {
+  /// n_spare: chunks of room that no sequence reaches.
+  DeviceVector<float> attended(int64_t tile_len, bool in_parts, int64_t n_spare = 0) const {
     const DeviceVector<AttendTile> list = tiles(tile_len);
     const int64_t n_heads = kKvHeads * s.n_group_heads;
     int64_t longest = 0;
     for (const int32_t pos : positions) longest = std::max<int64_t>(longest, pos);
-    const int64_t n_chunks = longest / kAttendChunk + 1;
+    const int64_t n_chunks = longest / kAttendChunk + 1 + n_spare;
     DeviceVector<float> out(q.size(), -7.0F), parts;
     if (in_parts)
       parts.assign(
           static_cast<size_t>(attend_parts_len(step().n_tokens, n_heads, s.head_dim, n_chunks)),
           NAN);
+    DeviceVector<uint32_t> arrived(list.size() * static_cast<size_t>(n_heads), 0);
     attend(kStream,
            {out.data(), q.data(), list.data(), static_cast<int64_t>(list.size()), n_heads, s.window,
-            0.3F, in_parts ? parts.data() : nullptr, n_chunks},
+            0.3F, in_parts ? parts.data() : nullptr, n_chunks, arrived.data()},
            layout, step(), k.data(), v.data());
+    EXPECT_EQ(std::ranges::count(arrived, 0U), std::ssize(arrived));
     return out;
   }
   std::vector<float> expected() const {
@@ -209,7 +213,8 @@ TYPED_TEST(CudaAttend, GivesTheSameBitsHoweverTheWorkIsCut) {
       }
   }
   const Rig<TypeParam> rig({{{1100, 1}}, 12, 2, 16});
-  (void)under_all_schedules([&] { return rig.attended(1, true); });
+  const auto got = under_all_schedules([&] { return rig.attended(1, true, 5); });
+  EXPECT_TRUE(same_bits(got.data(), rig.attended(1, false).data(), std::ssize(got)));
 }
 
 // A row that is written later, or by nobody, does not reach what is attended to.

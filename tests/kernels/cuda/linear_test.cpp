@@ -43,6 +43,16 @@ std::vector<double> exact(const DeviceVector<float>& x, const std::vector<Number
   return out;
 }
 
+Matrix matrix(const DeviceVector<float>& w, int64_t n_rows, int64_t k_len) {
+  return {w.data(), MatrixNumbers::kFloat32, n_rows, k_len};
+}
+Matrix matrix(const DeviceVector<uint16_t>& w, int64_t n_rows, int64_t k_len) {
+  return {w.data(), MatrixNumbers::kBf16, n_rows, k_len};
+}
+Matrix matrix(const DeviceVector<F16>& w, int64_t n_rows, int64_t k_len) {
+  return {w.data(), MatrixNumbers::kF16, n_rows, k_len};
+}
+
 template <class Weight>
 void expect_product(const Shape& s, const DeviceVector<Weight>& w,
                     const std::vector<float>& values) {
@@ -51,8 +61,8 @@ void expect_product(const Shape& s, const DeviceVector<Weight>& w,
   const auto x_cut = cut(x, s.n_tokens, s.k_len);
   const auto got = under_all_schedules([&] {
     DeviceVector<float> y(static_cast<size_t>(s.n_tokens * s.n_rows), -7.0F);
-    linear(kStream, y.data(), x_cut.data(), w.data(), nullptr, Store::kSet, s.n_tokens, s.n_rows,
-           s.k_len);
+    linear(kStream, y.data(), x_cut.data(), matrix(w, s.n_rows, s.k_len), nullptr, nullptr,
+           s.n_tokens);
     return y;
   });
   std::vector<double> bound;
@@ -82,8 +92,8 @@ TEST(CudaLinear, ATokensBitsDoNotDependOnItsBatch) {
   const auto run = [&](int64_t first, int64_t n) {
     const DeviceVector<float> part(x.begin() + first * s.k_len, x.begin() + (first + n) * s.k_len);
     DeviceVector<float> y(static_cast<size_t>(n * s.n_rows));
-    linear(kStream, y.data(), cut(part, n, s.k_len).data(), w.data(), nullptr, Store::kSet, n,
-           s.n_rows, s.k_len);
+    linear(kStream, y.data(), cut(part, n, s.k_len).data(), matrix(w, s.n_rows, s.k_len), nullptr,
+           nullptr, n);
     return y;
   };
   const auto all = run(0, s.n_tokens);
@@ -94,19 +104,17 @@ TEST(CudaLinear, ATokensBitsDoNotDependOnItsBatch) {
           << n << " tokens from " << first;
 }
 
-TEST(CudaLinear, AddsBiasAndToWhatIsThere) {
+TEST(CudaLinear, AddsBiasAndResidual) {
   const Shape s{2, 20, 64};
   const auto x = device_noise(s.n_tokens * s.k_len, 25);
   const auto w = to_device(to_bf16(noise(s.n_rows * s.k_len, 26)));
   const auto bias = device_noise(s.n_rows, 27), before = device_noise(s.n_tokens * s.n_rows, 28);
   const auto x_cut = cut(x, s.n_tokens, s.k_len);
   DeviceVector<float> plain(before.size()), biased(before.size()), added = before;
-  linear(kStream, plain.data(), x_cut.data(), w.data(), nullptr, Store::kSet, s.n_tokens, s.n_rows,
-         s.k_len);
-  linear(kStream, biased.data(), x_cut.data(), w.data(), bias.data(), Store::kSet, s.n_tokens,
-         s.n_rows, s.k_len);
-  linear(kStream, added.data(), x_cut.data(), w.data(), bias.data(), Store::kAdd, s.n_tokens,
-         s.n_rows, s.k_len);
+  const Matrix m = matrix(w, s.n_rows, s.k_len);
+  linear(kStream, plain.data(), x_cut.data(), m, nullptr, nullptr, s.n_tokens);
+  linear(kStream, biased.data(), x_cut.data(), m, bias.data(), nullptr, s.n_tokens);
+  linear(kStream, added.data(), x_cut.data(), m, bias.data(), added.data(), s.n_tokens);
   for (size_t i = 0; i < plain.size(); ++i) {
     EXPECT_EQ(biased[i], plain[i] + bias[i % 20]);
     EXPECT_EQ(added[i], before[i] + (plain[i] + bias[i % 20]));
@@ -119,7 +127,7 @@ TEST(CudaLinear, NanStaysWithItsToken) {
   x[64 + 5] = NAN;
   const auto w = to_device(to_bf16(noise(s.n_rows * s.k_len, 30)));
   DeviceVector<float> y(48);
-  linear(kStream, y.data(), cut(x, 3, 64).data(), w.data(), nullptr, Store::kSet, 3, 16, 64);
+  linear(kStream, y.data(), cut(x, 3, 64).data(), matrix(w, 16, 64), nullptr, nullptr, 3);
   for (size_t i = 0; i < y.size(); ++i) EXPECT_EQ(std::isnan(y[i]), i / 16 == 1) << i;
 }
 
@@ -146,8 +154,9 @@ TEST(CudaLinearPacked, MatchesTheProductWithUnpackedNumbers) {
       const auto x_cut = cut(x, s.n_tokens, s.k_len);
       const auto got = under_all_schedules([&] {
         DeviceVector<float> y(static_cast<size_t>(s.n_tokens * s.n_rows));
-        linear_packed(kStream, y.data(), x_cut.data(), packed.data(), f.format, nullptr,
-                      Store::kSet, s.n_tokens, s.n_rows, s.k_len);
+        linear(kStream, y.data(), x_cut.data(),
+               {packed.data(), numbers_of(f.format), s.n_rows, s.k_len}, nullptr, nullptr,
+               s.n_tokens);
         return y;
       });
       std::vector<double> bound;

@@ -118,5 +118,26 @@ TEST(CudaArgmax, TakesOnlyWhatTheMaskAllows) {
   EXPECT_EQ(ids[0], -1);
 }
 
+// More tokens and rows than the block has threads.
+TEST(CudaTakeTokens, PutsWhatWasSampledInPlaceAndAgesIt) {
+  constexpr int64_t kTokens = 300, kRows = 270;
+  DeviceVector<int32_t> from(kTokens, -1), sampled(2 * kRows);
+  for (int64_t r = 0; r < 2 * kRows; ++r)
+    sampled[static_cast<size_t>(r)] = static_cast<int32_t>(1000 + r);
+  sampled[7] = -1;  // a row without a winner
+  from[1] = 7, from[299] = 269,
+  from[2] = 270 + 3;  // the last step's, the last step's, of the one before
+  const auto got = under_all_schedules([&] {
+    DeviceVector<int32_t> out(kTokens, 5), ids = sampled;
+    take_tokens(kStream, out.data(), from.data(), ids.data(), kTokens, kRows);
+    out.insert(out.end(), ids.begin(), ids.end());
+    return out;
+  });
+  for (int64_t t = 0; t < kTokens; ++t)
+    EXPECT_EQ(got[static_cast<size_t>(t)], t == 1 ? 0 : t == 2 ? 1273 : t == 299 ? 1269 : 5) << t;
+  for (int64_t r = 0; r < 2 * kRows; ++r)
+    EXPECT_EQ(got[static_cast<size_t>(kTokens + r)], sampled[static_cast<size_t>(r % kRows)]) << r;
+}
+
 }  // namespace
 }  // namespace dovetail::kernels::cuda

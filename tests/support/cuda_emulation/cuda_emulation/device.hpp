@@ -31,8 +31,7 @@
 #define DVT_SHARED_DYNAMIC(name) \
   auto* const name = static_cast<unsigned char*>(::cuda_emulation::dynamic_shared_array())
 #define DVT_LAUNCH(kernel, grid, block, shared_bytes, stream, ...) \
-  (static_cast<void>(stream),                                      \
-   ::cuda_emulation::launch({#kernel, grid, block, shared_bytes}, kernel, __VA_ARGS__))
+  ::cuda_emulation::launch(stream, {#kernel, grid, block, shared_bytes}, kernel, __VA_ARGS__)
 
 inline void __syncthreads(cuda_emulation::Where where = cuda_emulation::Where::current()) {
   cuda_emulation::meet_block(where);

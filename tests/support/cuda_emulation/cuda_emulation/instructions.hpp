@@ -9,6 +9,11 @@ namespace cuda_emulation {
 uint4 load16(const void* p, Where where = Where::current());
 void store16(void* p, const uint4& value, Where where = Where::current());
 
+/// What another block has stored: here there is no cache between them.
+inline float load_fresh(const float* from) {
+  return *from;
+}
+
 /// Starts a copy of 16 bytes to shared memory. They are there once copy_wait() has finished their group, and
 /// for other threads after the next barrier.
 void copy16_async(void* s_to, const void* g_from, Where where = Where::current());

@@ -10,14 +10,27 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <source_location>
 #include <stdexcept>
 #include <string>
 #include <tuple>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <cuda_emulation/types.hpp>
+
+/// What launches go to. Null stands for a stream that runs each at once.
+struct CUstream_st {
+  CUstream_st() = default;
+  virtual ~CUstream_st() = default;
+  CUstream_st(const CUstream_st&) = delete;
+  CUstream_st& operator=(const CUstream_st&) = delete;
+
+  /// Runs it when its turn comes, as often as it likes: the launch has its arguments with it.
+  virtual void add_launch(const char* kernel, std::function<void()> launch) = 0;
+};
 
 namespace cuda_emulation {
 
@@ -52,20 +65,27 @@ struct LaunchShape {
 /// errors    throws Fault.
 void run_grid(const LaunchShape& shape, void (*body)(void*), void* arg);
 
-/// kernel<<<grid, block, shared_bytes>>>(args...)
+/// kernel<<<grid, block, shared_bytes, stream>>>(args...)
 template <class... Params, class... Args>
-void launch(const LaunchShape& shape, void (*kernel)(Params...), Args&&... args) {
+void launch(CUstream_st* stream, const LaunchShape& shape, void (*kernel)(Params...),
+            Args&&... args) {
   struct Job {
     void (*kernel)(Params...);
     std::tuple<std::remove_cv_t<Params>...> params;
-  } job{kernel, {static_cast<Params>(args)...}};
-  run_grid(
-      shape,
-      [](void* arg) {
-        const Job& j = *static_cast<Job*>(arg);
-        std::apply(j.kernel, j.params);
-      },
-      &job);
+  };
+  auto run = [shape, job = Job{kernel, {static_cast<Params>(args)...}}]() mutable {
+    run_grid(
+        shape,
+        [](void* arg) {
+          const Job& j = *static_cast<Job*>(arg);
+          std::apply(j.kernel, j.params);
+        },
+        &job);
+  };
+  if (stream == nullptr)
+    run();
+  else
+    stream->add_launch(shape.kernel, std::move(run));
 }
 
 // ---------------------------------------------------------------- for the device's side

@@ -24,7 +24,7 @@ std::vector<std::vector<float>> under_all_schedules(const Run& run) {
 template <class Kernel, class... Args>
 std::string fault_of(const LaunchShape& shape, Kernel kernel, Args... args) {
   try {
-    launch(shape, kernel, args...);
+    launch(nullptr, shape, kernel, args...);
   } catch (const Fault& fault) {
     return fault.what();
   }
@@ -46,7 +46,7 @@ TEST(Emulation, RunsEveryThreadOfEveryBlockOnce) {
   for (const Schedule& schedule : all_schedules()) {
     set_schedule(schedule);
     std::vector<int> out(3 * 2 * 2 * 40, 0);
-    launch({"index", dim3(3, 2, 2), dim3(5, 4, 2)}, index_kernel, out.data());
+    launch(nullptr, {"index", dim3(3, 2, 2), dim3(5, 4, 2)}, index_kernel, out.data());
     for (int i = 0; i < 480; ++i) ASSERT_EQ(out[static_cast<size_t>(i)], 1000 * (i / 40) + i % 40);
   }
   set_schedule({});
@@ -63,7 +63,7 @@ template <bool kHasBarrier>
 std::vector<float> reversed() {
   std::vector<float> x(128), out(128);
   std::iota(x.begin(), x.end(), 1.0F);
-  launch({"reverse", 1, 128}, reverse_kernel<kHasBarrier>, out.data(), x.data());
+  launch(nullptr, {"reverse", 1, 128}, reverse_kernel<kHasBarrier>, out.data(), x.data());
   return out;
 }
 TEST(Emulation, BarriersMakeSharedMemoryVisible) {
@@ -87,7 +87,7 @@ __global__ void poison_kernel(int* out) {
 }
 TEST(Emulation, PoisonsSharedMemoryBeforeEachBlock) {
   std::vector<int> out(3 * 64);
-  launch({"poison", 3, 32, 128}, poison_kernel, out.data());
+  launch(nullptr, {"poison", 3, 32, 128}, poison_kernel, out.data());
   for (const int v : out) ASSERT_EQ(v, -1);
 }
 
@@ -112,7 +112,7 @@ TEST(Emulation, LanesShuffleAndVote) {
   for (const Schedule& schedule : all_schedules()) {
     set_schedule(schedule);
     std::vector<int> out(64 * 8);
-    launch({"shuffle", 1, 64}, shuffle_kernel, out.data());
+    launch(nullptr, {"shuffle", 1, 64}, shuffle_kernel, out.data());
     for (int t = 0; t < 64; ++t) {
       const int lane = t % 32;
       const int* got = &out[static_cast<size_t>(t) * 8];
@@ -138,7 +138,7 @@ __global__ void count_kernel(int* n, int* greatest, float* sum) {
 TEST(Emulation, AddsAtomically) {
   int n = 0, greatest = -5;
   float sum = 0;
-  launch({"count", 4, 96}, count_kernel, &n, &greatest, &sum);
+  launch(nullptr, {"count", 4, 96}, count_kernel, &n, &greatest, &sum);
   EXPECT_EQ(n, 384);
   EXPECT_EQ(greatest, 100);
   EXPECT_EQ(sum, 192.0F);
@@ -163,12 +163,12 @@ TEST(Emulation, CopiesInTheBackgroundAreThereAfterTheWait) {
   alignas(16) float x[256];
   float out[256];
   std::iota(x, x + 256, 0.0F);
-  launch({"copy", 1, 32}, copy_kernel<true>, out, x);
+  launch(nullptr, {"copy", 1, 32}, copy_kernel<true>, out, x);
   for (int i = 0; i < 128; ++i) {
     ASSERT_EQ(out[i], x[127 - i]);
     ASSERT_EQ(out[128 + i], x[255 - i]);
   }
-  launch({"copy", 1, 32}, copy_kernel<false>, out, x);
+  launch(nullptr, {"copy", 1, 32}, copy_kernel<false>, out, x);
   EXPECT_TRUE(std::isnan(out[0])) << "read before it was waited for";
 }
 
@@ -200,7 +200,7 @@ TEST(Emulation, MultipliesMatricesByTheirFragments) {
   };
   fill(a, x, 256, 7);
   fill(b, y, 128, 11);
-  launch({"product", 1, 32}, product_kernel, out, a, b);
+  launch(nullptr, {"product", 1, 32}, product_kernel, out, a, b);
   for (int row = 0; row < 16; ++row)
     for (int col = 0; col < 8; ++col) {
       float expected = 1;
@@ -310,10 +310,10 @@ __global__ void past_the_end_kernel(float* out, int n_shared) {
 }
 TEST(EmulationDeathTest, AddressSanitizerFindsWhatLiesOutside) {
   std::vector<float> out(32);
-  launch({"past_the_end", 1, 32}, past_the_end_kernel, out.data(), 32);
-  EXPECT_DEATH(launch({"past_the_end", 1, 33}, past_the_end_kernel, out.data(), 32),
+  launch(nullptr, {"past_the_end", 1, 32}, past_the_end_kernel, out.data(), 32);
+  EXPECT_DEATH(launch(nullptr, {"past_the_end", 1, 33}, past_the_end_kernel, out.data(), 32),
                "heap-buffer-overflow");
-  EXPECT_DEATH(launch({"past_the_end", 1, 32}, past_the_end_kernel, out.data(), 33),
+  EXPECT_DEATH(launch(nullptr, {"past_the_end", 1, 32}, past_the_end_kernel, out.data(), 33),
                "heap-buffer-overflow");
 }
 #endif
