@@ -263,7 +263,7 @@ class Examination {
           least = std::min(least, bytes ? 8.0 * static_cast<double>(*bytes) : 8.0);
         }
         if (links_.is_state(v) && val.dtype == DVT_ACTIVATION)
-          least = std::min(least, static_cast<double>(in_.model.kv_bits()));
+          least = std::min(least, static_cast<double>(kv_dtype_bits(in_.model.kv_dtype())));
       }
     return least;
   }
@@ -338,7 +338,7 @@ class Examination {
                                                 : std::string(g.str(g.val(v).name)) + " ") +
              shape +
              (g.val(v).dtype == DVT_I32        ? " int32"
-              : g.val(v).role == DVT_VAL_STATE ? " " + in_.model.kv_dtype_name()
+              : g.val(v).role == DVT_VAL_STATE ? " " + kv_dtype_name(in_.model.kv_dtype())
                                                : " float32");
     return std::string(g.str(g.val(v).name)) + " " + shape + " " +
            std::string(in_.model.weights().format_in_use(g.val(v).bind));

@@ -17,15 +17,25 @@ endif()
 # Code for A100, for L4 and RTX 4090, for H100 and H200; others translate the PTX when they load it.
 set(targets -gencode arch=compute_80,code=sm_80 -gencode arch=compute_89,code=sm_89
             -gencode arch=compute_90a,code=sm_90a -gencode arch=compute_90,code=compute_90)
+set_property(GLOBAL PROPERTY DVT_NVCC ${CMAKE_CXX_COMPILER_LAUNCHER} ${CUDAToolkit_NVCC_EXECUTABLE} ${targets})
+
+# dvt_cuda_object(SOURCE.cu VARIABLE [FLAG...]): compiles it; the variable gets the object's name.
+function(dvt_cuda_object SOURCE VARIABLE)
+  get_filename_component(name ${SOURCE} NAME_WE)
+  set(object ${CMAKE_CURRENT_BINARY_DIR}/cuda/${name}.o)
+  get_property(nvcc GLOBAL PROPERTY DVT_NVCC)
+  set(compile ${PROJECT_SOURCE_DIR}/kernels/cuda/compile.sh)
+  add_custom_command(OUTPUT ${object} DEPENDS ${SOURCE} ${compile}
+    BYPRODUCTS ${object}.ptxas DEPFILE ${object}.d COMMENT "Building CUDA source ${name}" VERBATIM
+    COMMAND ${compile} ${object} ${nvcc}
+      -std=c++20 -O3 -fmad=false --expt-relaxed-constexpr -Xcompiler=-fPIC,-fvisibility=hidden -Xptxas=-v
+      ${ARGN} -I${PROJECT_SOURCE_DIR} -I${PROJECT_SOURCE_DIR}/kernels/include -MD -MT ${object} -MF ${object}.d
+      -c ${SOURCE} -o ${object})
+  set(${VARIABLE} ${object} PARENT_SCOPE)
+endfunction()
 set(objects)
-foreach(kernel IN LISTS dvt_cuda_kernels)
-  set(object ${CMAKE_CURRENT_BINARY_DIR}/cuda/${kernel}.o)
-  add_custom_command(OUTPUT ${object} DEPENDS cuda/${kernel}.cu ${CMAKE_CURRENT_SOURCE_DIR}/cuda/compile.sh
-    BYPRODUCTS ${object}.ptxas DEPFILE ${object}.d COMMENT "Building CUDA kernel ${kernel}" VERBATIM
-    COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/cuda/compile.sh ${object} ${CMAKE_CXX_COMPILER_LAUNCHER} ${CUDAToolkit_NVCC_EXECUTABLE}
-      -std=c++20 -O3 -fmad=false --expt-relaxed-constexpr -Xcompiler=-fPIC,-fvisibility=hidden -Xptxas=-v ${targets}
-      -I${PROJECT_SOURCE_DIR} -I${CMAKE_CURRENT_SOURCE_DIR}/include -MD -MT ${object} -MF ${object}.d
-      -c ${CMAKE_CURRENT_SOURCE_DIR}/cuda/${kernel}.cu -o ${object})
+foreach(kernel IN LISTS sources)
+  dvt_cuda_object(${kernel} object)
   list(APPEND objects ${object})
 endforeach()
 add_library(dvt_kernels_cuda STATIC ${objects})
