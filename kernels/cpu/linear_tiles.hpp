@@ -61,9 +61,9 @@ class LinearTiles {
   static constexpr int64_t kAheadBytes = 16384;  // into L2: rows lie one after another
   static constexpr int64_t kPackTokens = 9;   // from here on widening once beats widening in a tile
   static constexpr int64_t kPanelLen = 1024;  // 4 rows x 1024 floats are 16 KiB: half of a small L1
-  static constexpr int64_t kMaxBlock = 264;   // tokens; a bound of the partial sums on the stack
+  static constexpr int64_t kMaxBlock = 132;   // tokens; a bound of the partial sums on the stack
   static constexpr int64_t kMinBlock = 24;
-  static constexpr int64_t kBlockFloats = 288 * 1024;  // of x: in half a MiB of L2
+  static constexpr int64_t kBlockFloats = 192 * 1024;  // of x: three quarters of a MiB
   static constexpr int64_t kLine = 64;                 // bytes
   static_assert(kMaxBlock % kTileTokens == 0 && kMinBlock % kTileTokens == 0, "whole tiles");
 
@@ -274,6 +274,7 @@ class LinearTiles {
                            int64_t n_rows) {
     alignas(64) float values[kTileRows * kPanelLen];
     alignas(64) float kept[kMaxBlock * kTileRows * kLanes];
+    static_assert(sizeof values + sizeof kept <= 64 * 1024, "what the contract says of the stack");
     int64_t k = 0;
     do {
       const int64_t n_cols = op.k_len - k < kPanelLen ? op.k_len - k : kPanelLen;
