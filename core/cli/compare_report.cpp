@@ -2,29 +2,18 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
 #include "core/base/json.hpp"
 #include "core/cli/piece_json.hpp"
+#include "core/cli/report_text.hpp"
 #include "core/measure/tolerance.hpp"
 #include "core/model/model.hpp"
 
 namespace dovetail::core {
 namespace {
 
-std::string number(double value, const char* format = "%.3g") {
-  char buffer[48];
-  std::snprintf(buffer, sizeof buffer, format, value);
-  return buffer;
-}
-
 std::string percent(double share) {
-  return number(100 * share) + " %";
-}
-
-std::string padded(std::string text, size_t width, bool left = false) {
-  const size_t missing = text.size() < width ? width - text.size() : 0;
-  return left ? text.append(missing, ' ') : text.insert(0, missing, ' ');
+  return number_text(100 * share) + " %";
 }
 
 std::string of_all(size_t n, size_t all) {
@@ -114,15 +103,15 @@ std::string row_text(const ComparisonReport& r, const std::string& name, const R
   const std::string at = std::to_string(e.worst_row());
   std::string out = "  " + padded(name, name_width, true) + padded(percent(e.mean_relative()), 10) +
                     padded(percent(e.worst_relative()), 11) + padded(at, 10) +
-                    padded(number(e.max_abs()), 12);
+                    padded(number_text(e.max_abs()), 12);
   if (r.first_beyond() == name) out += "  <- the first beyond the tolerance";
   return out + "\n";
 }
 
 std::string top_text(const ComparisonReport& r, const TopTwo& top) {
-  return token_text(r, top.id[0]) + " " + number(top.logit[0], "%.4f") + " before " +
-         token_text(r, top.id[1]) + " " + number(top.logit[1], "%.4f") + ", " +
-         number(top.gap(), "%.4f") + " apart";
+  return token_text(r, top.id[0]) + " " + number_text(top.logit[0], "%.4f") + " before " +
+         token_text(r, top.id[1]) + " " + number_text(top.logit[1], "%.4f") + ", " +
+         number_text(top.gap(), "%.4f") + " apart";
 }
 
 std::string after(const ComparisonReport& r, size_t pos) {
@@ -189,8 +178,8 @@ std::string ComparisonReport::text() const {
   for (size_t i = 0; i < c.layers.size(); ++i)
     out += row_text(*this, layer_output_name(static_cast<uint32_t>(i)), c.layers[i], width);
   out += row_text(*this, "logits", c.logits, width);
-  out += "\n  KL divergence   " + number(c.kl_mean) + " nats a token, at most " + number(c.kl_max) +
-         " at " + after(*this, c.kl_max_pos) + "\n";
+  out += "\n  KL divergence   " + number_text(c.kl_mean) + " nats a token, at most " +
+         number_text(c.kl_max) + " at " + after(*this, c.kl_max_pos) + "\n";
   out += "  likeliest token the same at " + of_all(c.n_same_top, c.n_tokens) + " positions\n";
   if (c.first_other_top) {
     const Comparison::Top& top = *c.first_other_top;
@@ -198,8 +187,8 @@ std::string ComparisonReport::text() const {
            "\n    B: " + top_text(*this, top.b) + "\n";
   }
   if (c.nll_a.n() > 0)
-    out += "  perplexity      of the prompt: A " + number(std::exp(c.nll_a.mean()), "%.4f") +
-           ", B " + number(std::exp(c.nll_b.mean()), "%.4f") + "\n";
+    out += "  perplexity      of the prompt: A " + number_text(std::exp(c.nll_a.mean()), "%.4f") +
+           ", B " + number_text(std::exp(c.nll_b.mean()), "%.4f") + "\n";
   return out;
 }
 

@@ -10,6 +10,7 @@
 #include "core/cli/demo_chart.hpp"
 #include "core/cli/demo_decoder.hpp"
 #include "core/cli/piece_json.hpp"
+#include "core/cli/report_text.hpp"
 #include "core/cli/session.hpp"
 #include "core/text/prompt.hpp"
 
@@ -46,10 +47,6 @@ Result<Demo> open(const std::string& program, DemoOptions& o) {
                    std::to_string(demo.ids.size() + o.n_tokens) + " tokens, the context holds " +
                    std::to_string(model.max_seq_len()) + "; give fewer with -n");
   return demo;
-}
-
-std::string padded(std::string text, size_t width) {
-  return text.insert(0, text.size() < width ? width - text.size() : 0, ' ');
 }
 
 std::string fixed(double value, int digits) {

@@ -2,31 +2,21 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
 #include "core/base/files.hpp"
 #include "core/base/json.hpp"
 #include "core/cli/command.hpp"
+#include "core/cli/report_text.hpp"
 
 namespace dovetail::core {
 namespace {
 
-std::string number(double value, const char* format = "%.3g") {
-  char buffer[48];
-  std::snprintf(buffer, sizeof buffer, format, value);
-  return buffer;
-}
 std::string percent(double share) {
-  return std::isfinite(share) ? number(100 * share) + " %" : "without bound";
+  return std::isfinite(share) ? number_text(100 * share) + " %" : "without bound";
 }
 
 std::string placed(const std::string& scope, const std::string& op) {
   return scope.empty() ? op : scope + ": " + op;
-}
-
-std::string padded(std::string text, size_t width, bool left = false) {
-  const size_t missing = text.size() < width ? width - text.size() : 0;
-  return left ? text.append(missing, ' ') : text.insert(0, missing, ' ');
 }
 
 // Of an element within a value: [token, ...].
@@ -62,7 +52,7 @@ std::string attr_text(const Attr& a) {
   if (a.type == DVT_ATTR_STR) return out + to_json(Node::make_string(a.str));
   std::vector<std::string> values;
   for (const int64_t v : a.i64) values.push_back(std::to_string(v));
-  for (const double v : a.f64) values.push_back(number(v, "%.9g"));
+  for (const double v : a.f64) values.push_back(number_text(v, "%.9g"));
   for (size_t i = 0; i < std::min(values.size(), kShown); ++i) out += (i ? "," : "") + values[i];
   return out + (values.size() > kShown ? ",... (" + std::to_string(values.size()) + ")" : "");
 }
@@ -95,8 +85,8 @@ std::string error_lines(const OpError& e, double tolerance, const std::vector<in
   return "  error       the row of token " + std::to_string(e.row) + " is off by " +
          percent(e.relative) + ", one element by " + percent(e.element_share) + "; " + allowed +
          "  worst       " + list_text(index_of(e.element_row, e.element, tail)) + ": got " +
-         number(static_cast<double>(e.got), "%.9g") + ", expected " +
-         number(static_cast<double>(e.expected), "%.9g") + "\n";
+         number_text(static_cast<double>(e.got), "%.9g") + ", expected " +
+         number_text(static_cast<double>(e.expected), "%.9g") + "\n";
 }
 
 Node error_node(const OpError& e, const std::vector<int64_t>& tail) {
